@@ -1,0 +1,53 @@
+//! Plain values that cross a boundary between rooms or processes.
+//!
+//! Everything here can be written to a frame, the journal or `summary.json`. This room knows no
+//! other room of ours: every other room knows it.
+
+mod cell;
+mod class;
+mod command;
+mod decision;
+mod event;
+mod ids;
+mod load;
+mod money;
+mod order;
+mod profile;
+mod recording;
+mod resource;
+mod secret;
+mod slo;
+mod snapshot;
+mod time;
+mod verdict;
+mod window;
+
+pub use cell::{Acknowledged, CellEnd, CellRecord, CellResult, Conditions, InvariantReport};
+pub use class::{Class, PerClass};
+pub use command::{Command, RateStep, When};
+pub use decision::{Decision, DecisionAction, DecisionOption};
+pub use event::{Event, EventKind, Level};
+pub use ids::{CellId, ConfigurationId, RunId};
+pub use load::{Arrivals, Load};
+pub use money::{Basis, Money};
+pub use order::{
+    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, RetryPolicy, TargetAddress,
+    TargetSpec, TlsMode, WorkloadSpec,
+};
+pub use profile::{Fault, FaultKind, GateProfile};
+pub use recording::{
+    HIGHEST_TRACKABLE_NS, LOWEST_DISCERNIBLE_NS, Part, PartRecordings, Quantiles, Recording,
+    SIGNIFICANT_DIGITS, TailParts, TailSums,
+};
+pub use resource::{
+    ProcessIdentity, Resource, ResourceKind, ResourceState, TeardownItem, TeardownStatus,
+};
+pub use secret::Secret;
+pub use slo::{LatencyObjective, Slo};
+pub use snapshot::{
+    AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, CostStatus, GateStatus,
+    GuardState, LastCell, LiveCell, RunHeader, RunState, Snapshot, StageStatus, Tps,
+};
+pub use time::{UnixMs, format_clock, format_duration};
+pub use verdict::{Reason, ReasonCode, Verdict};
+pub use window::{Counts, Phase, RunnerSample, Window, WindowPoint};

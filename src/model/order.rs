@@ -1,0 +1,174 @@
+//! What the engine and the load agent say to each other.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{CellId, CellResult, ConfigurationId, Load, Phase, RunnerSample, Secret, Window};
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum TargetAddress {
+    Tcp {
+        host: String,
+        port: u16,
+        hostaddr: Option<IpAddr>,
+    },
+    /// A Unix socket `directory/.s.PGSQL.port`.
+    Unix {
+        directory: PathBuf,
+        port: u16,
+    },
+}
+
+/// Whether and how a connection is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub enum TlsMode {
+    /// Plain: only for a Unix socket, a loopback address, or where the URL says `sslmode=disable`.
+    Off,
+    /// Encrypted, chain and host name verified against the system's roots or the file given.
+    Verified { ca_file: Option<PathBuf> },
+}
+
+/// How to reach one database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    pub address: TargetAddress,
+    pub user: String,
+    pub password: Option<Secret>,
+    pub database: String,
+    /// The schema that holds the order business. Statements name it in full: a `search_path` set
+    /// on the connection would pin it behind a pooler, and DSQL refuses start-up options.
+    pub schema: String,
+    pub tls: TlsMode,
+    pub application_name: String,
+    pub connect_timeout_ms: u64,
+}
+
+/// Shares of the transaction classes in percent; they add up to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    pub product_lookup: u32,
+    pub order_history: u32,
+    pub order_create: u32,
+    pub order_cancel: u32,
+}
+
+impl Default for Mix {
+    /// The mix of the published experiments: 40/30/20/10.
+    fn default() -> Self {
+        Self { product_lookup: 40, order_history: 30, order_create: 20, order_cancel: 10 }
+    }
+}
+
+/// How a transaction is tried again after a conflict or a lost connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RetryPolicy {
+    /// Tries in all, the first included (1 or more).
+    pub max_attempts: u32,
+    /// The first back-off's upper bound in ms; it doubles with each retry (full jitter: drawn
+    /// uniformly from 0 to the bound).
+    pub base_ms: f64,
+    /// The back-off's highest upper bound in ms.
+    pub cap_ms: f64,
+    /// A transaction that has not ended this long after its start fails as `timeout`, in ms.
+    pub transaction_timeout_ms: u64,
+    /// An arrival that waits longer than this for a connection fails as `pool_timeout`, in ms.
+    pub connection_wait_timeout_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 8,
+            base_ms: 5.0,
+            cap_ms: 1_000.0,
+            transaction_timeout_ms: 30_000,
+            connection_wait_timeout_ms: 30_000,
+        }
+    }
+}
+
+/// The ids that one attempt owns; in the journal before the first is used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptRange {
+    /// Rising within the run, from 1.
+    pub ordinal: u64,
+    /// First order id of the range.
+    pub first_id: i64,
+    /// How many ids the range holds (a power of two).
+    pub ids: u64,
+    /// What every business id of the attempt begins with, for example `rehearse-1130-a7f3.4.`.
+    pub prefix: String,
+}
+
+/// What the transactions need to know of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    pub mix: Mix,
+    /// Share of the full data set: 1.0 is 1,000,000 customers, 200,000 products, 11,000,000 orders.
+    pub scale: f64,
+}
+
+/// One cell, complete: what the agent needs to run it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellOrder {
+    pub cell: CellId,
+    pub configuration: ConfigurationId,
+    pub target: TargetSpec,
+    pub load: Load,
+    pub warmup_s: f64,
+    pub measure_s: f64,
+    /// How long the drain may take, in seconds; what is in flight then is counted so.
+    pub drain_s: f64,
+    /// Same seed, same arrivals and same transactions.
+    pub seed: u64,
+    pub attempt: AttemptRange,
+    pub workload: WorkloadSpec,
+    pub retry: RetryPolicy,
+    /// Most arrivals that may wait for a connection before further ones are shed; `None`: no bound
+    /// but the connection wait timeout.
+    pub backlog: Option<u64>,
+}
+
+/// Engine to agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum AgentCommand {
+    /// Run a cell. At most one cell of a configuration runs at a time; a second one waits for the
+    /// first to drain and takes over its connections.
+    Run(Box<CellOrder>),
+    /// No new arrivals; drain, report, keep the connections for a following cell.
+    Stop { cell: CellId },
+    /// Close the connections that are kept for a configuration.
+    Release { configuration: ConfigurationId },
+    /// Drain everything and exit.
+    Shutdown,
+}
+
+/// Agent to engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum AgentReport {
+    Ready {
+        pid: u32,
+        processors: u32,
+    },
+    Phase {
+        cell: CellId,
+        phase: Phase,
+    },
+    Window(Box<Window>),
+    Ended(Box<CellResult>),
+    /// Once a second, whether a cell runs or not.
+    Runner(Box<RunnerSample>),
+    /// A line for the engine's log.
+    Log {
+        warning: bool,
+        text: String,
+    },
+}

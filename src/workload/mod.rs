@@ -1,0 +1,75 @@
+//! The order business: its tables, data, transactions and invariants.
+//!
+//! The load core drives transactions through the one trait [`Workload`]; the engine creates the
+//! schema, loads the data and has the invariants checked.
+
+use std::future::Future;
+
+use tokio_postgres::{Client, Error};
+
+use crate::model::Class;
+
+/// How an attempt ended that reached its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    Committed,
+    /// Ended by a business rule (no stock, nothing to cancel), rolled back.
+    Rejected,
+}
+
+/// How far an attempt had come when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// COMMIT had not been sent: nothing can have been committed.
+    BeforeCommit,
+    /// COMMIT had been sent: unless the server answered with an error, the outcome is unknown.
+    CommitSent,
+}
+
+/// An attempt that failed.
+#[derive(Debug)]
+pub struct AttemptError {
+    pub reached: Reached,
+    pub error: Error,
+}
+
+/// Transactions that the load core can run. One value serves a cell, on every thread and
+/// connection.
+pub trait Workload: Send + Sync + 'static {
+    /// What a connection keeps between transactions: its prepared statements.
+    type Session;
+    /// One transaction with all its inputs: a retry runs the very same one.
+    type Transaction;
+
+    /// Makes a fresh connection ready.
+    fn prepare(&self, client: &Client) -> impl Future<Output = Result<Self::Session, Error>>;
+
+    /// The transaction of the arrival with this ordinal (from 0); the same seed and ordinal give
+    /// the same class and inputs.
+    fn draw(&self, arrival: u64) -> Self::Transaction;
+
+    /// The class of a transaction.
+    fn class(&self, transaction: &Self::Transaction) -> Class;
+
+    /// Runs the transaction once, from BEGIN to COMMIT. After a business rejection or a server
+    /// error the connection is left outside a transaction, or else the error says that it is
+    /// closed; the caller retires a connection whose attempt was abandoned.
+    fn attempt(
+        &self,
+        client: &Client,
+        session: &Self::Session,
+        transaction: &Self::Transaction,
+    ) -> impl Future<Output = Result<Done, AttemptError>>;
+
+    /// Whether the transaction's receipt is in the database: what tells the outcome of a COMMIT
+    /// whose reply was lost. Transactions without a receipt (reads) answer `false`: they may
+    /// simply be run again.
+    fn look_up(
+        &self,
+        client: &Client,
+        transaction: &Self::Transaction,
+    ) -> impl Future<Output = Result<bool, Error>>;
+
+    /// Tells the workload that the transaction is known to be committed, once.
+    fn committed(&self, transaction: &Self::Transaction);
+}
