@@ -6,6 +6,7 @@
 mod cell;
 mod class;
 mod command;
+mod cost;
 mod decision;
 mod event;
 mod ids;
@@ -25,6 +26,7 @@ mod window;
 pub use cell::{Acknowledged, CellEnd, CellRecord, CellResult, Conditions, InvariantReport};
 pub use class::{Class, PerClass};
 pub use command::{Command, RateStep, When};
+pub use cost::CostLine;
 pub use decision::{Decision, DecisionAction, DecisionOption};
 pub use event::{Event, EventKind, Level};
 pub use ids::{CellId, ConfigurationId, RunId};
