@@ -1,1 +1,5 @@
-fn main() {}
+//! The `rampdeck` program.
+
+fn main() -> std::process::ExitCode {
+    rampdeck::cli::main().into()
+}

@@ -1,0 +1,140 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A terminal operator console for OLTP capacity experiments.
+#[derive(Parser)]
+#[command(
+    name = "rampdeck",
+    version = crate::engine::build(),
+    about = "Learn how much load PostgreSQL-compatible databases carry under one SLO, at what latency and cost",
+    after_help = "Exit codes: 0 done · 1 failed · 2 wrong usage or plan · 3 a cell did not pass (--require pass)\n            4 something remains · 5 stopped by the guard\n\nBegin with: rampdeck rehearse",
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Rehearse a whole run for nothing: four configurations on a private PostgreSQL
+    #[command(after_help = "Example: rampdeck rehearse\n         rampdeck rehearse --headless --out /tmp/rehearsal")]
+    Rehearse(RunArgs),
+    /// Run a plan, watched from the console
+    #[command(
+        after_help = "Example: rampdeck run configs/quick.toml --set configuration.url=postgres://app@db.example/shop"
+    )]
+    Run {
+        /// The plan, a TOML file
+        plan: PathBuf,
+        #[command(flatten)]
+        args: RunArgs,
+    },
+    /// Attach a console to a run that is going on
+    #[command(after_help = "Example: rampdeck attach\n         rampdeck attach rehearse-1130-a7f3")]
+    Attach {
+        /// The run; without a name, the one that is going on
+        run: Option<String>,
+        #[command(flatten)]
+        screen: ScreenArgs,
+    },
+    /// Say how a run stands
+    #[command(after_help = "Example: rampdeck status --json")]
+    Status {
+        /// The run; without a name, the one that is going on, or the last one
+        run: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a run's cells and its plan, keep its resources
+    #[command(after_help = "Example: rampdeck stop rehearse-1130-a7f3")]
+    Stop {
+        /// The run; without a name, the one that is going on
+        run: Option<String>,
+    },
+    /// Remove everything a run made, with or without its engine
+    #[command(after_help = "Example: rampdeck teardown rehearse-1130-a7f3\n         rampdeck teardown rehearse-1130-a7f3 --yes")]
+    Teardown {
+        /// The run
+        run: String,
+        /// Do not ask for the run's name to be typed
+        #[arg(long)]
+        yes: bool,
+        /// Connection string of a database of one's own, where its password is not in the
+        /// environment: CONFIGURATION=URL
+        #[arg(long = "url", value_name = "CONFIGURATION=URL")]
+        urls: Vec<String>,
+    },
+    /// Look whether anything of a run remains
+    #[command(after_help = "Example: rampdeck verify rehearse-1130-a7f3")]
+    Verify {
+        /// The run
+        run: String,
+    },
+    /// List the runs of this machine
+    #[command(after_help = "Example: rampdeck runs")]
+    Runs {
+        /// As JSON, one run a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Work with plans
+    Plan {
+        #[command(subcommand)]
+        command: PlanCommand,
+    },
+    #[command(hide = true)]
+    Engine,
+    #[command(hide = true)]
+    Agent,
+    #[command(hide = true)]
+    Gate,
+}
+
+#[derive(Subcommand)]
+pub enum PlanCommand {
+    /// Check a plan and say what it would do
+    #[command(after_help = "Example: rampdeck plan check configs/rehearse.toml")]
+    Check {
+        /// The plan, a TOML file
+        plan: PathBuf,
+        /// Change a value of the plan
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        overrides: Vec<String>,
+    },
+}
+
+#[derive(Args, Clone)]
+pub struct RunArgs {
+    /// The run folder, exactly this one; it must be empty or not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print JSON lines instead of a console; chosen by itself without a terminal
+    #[arg(long)]
+    pub headless: bool,
+    /// Change a value of the plan, for example scale=0.002 or stage.pilot.measure_s=30
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// End with exit code 3 unless every cell passed
+    #[arg(long, value_name = "WHAT", value_parser = ["pass"])]
+    pub require: Option<String>,
+    /// Headless: answer a decision of the plan as soon as it is asked
+    #[arg(long = "answer", value_name = "DECISION=OPTION")]
+    pub answers: Vec<String>,
+    #[command(flatten)]
+    pub screen: ScreenArgs,
+}
+
+#[derive(Args, Clone)]
+pub struct ScreenArgs {
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+    /// A key map that changes what it names, on top of the default
+    #[arg(long, value_name = "FILE")]
+    pub keymap: Option<PathBuf>,
+}

@@ -1,0 +1,191 @@
+//! The command line: what each command does, and the exit codes.
+
+mod args;
+mod client;
+mod headless;
+mod registry;
+mod start;
+mod status;
+mod teardown;
+
+use std::io::IsTerminal;
+
+use clap::Parser;
+use color_eyre::eyre::{Result, bail, eyre};
+
+use args::{Cli, Command, PlanCommand, ScreenArgs};
+
+use crate::{
+    console::{ConsoleExit, ConsoleOptions},
+    link::Role,
+    model::Command as RunCommand,
+    plan::{PlanErrors, PlanSource},
+};
+
+/// Exit codes beside those that a run ends with.
+mod exit {
+    pub const DONE: u8 = 0;
+    pub const FAILED: u8 = 1;
+    pub const USAGE: u8 = 2;
+}
+
+/// Parses the command line, does what it says, and gives the exit code.
+pub fn main() -> u8 {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { exit::USAGE } else { exit::DONE };
+            // A closed pipe is no reason to fail.
+            let _ = error.print();
+            return code;
+        }
+    };
+    match dispatch(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            if error.downcast_ref::<PlanErrors>().is_some() {
+                eprintln!("{error}");
+                return exit::USAGE;
+            }
+            if let Some(usage) = error.downcast_ref::<Usage>() {
+                eprintln!("rampdeck: {usage}");
+                return exit::USAGE;
+            }
+            eprintln!("rampdeck: {}", sentence(&error));
+            exit::FAILED
+        }
+    }
+}
+
+/// Wrong usage that clap cannot see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+/// An error and what led to it, in one line.
+fn sentence(error: &color_eyre::Report) -> String {
+    let mut parts: Vec<String> = error.chain().map(ToString::to_string).collect();
+    parts.dedup();
+    parts.join(": ")
+}
+
+fn dispatch(command: Command) -> Result<u8> {
+    match command {
+        // These have standard streams that carry frames, and no terminal.
+        Command::Engine => helper_process(start::engine()),
+        Command::Agent => agent(),
+        Command::Gate => helper_process(start::gate()),
+        other => {
+            color_eyre::install()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let code = runtime.block_on(operator_command(other));
+            // A task that still reads the terminal must not hold the process.
+            runtime.shutdown_background();
+            code
+        }
+    }
+}
+
+fn helper_process(work: impl Future<Output = Result<u8>>) -> Result<u8> {
+    log_to_stderr();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+fn agent() -> Result<u8> {
+    log_to_stderr();
+    crate::load::agent::run()?;
+    Ok(exit::DONE)
+}
+
+/// The log of the engine and its children goes to standard error, which is `engine.log`.
+fn log_to_stderr() {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_env("RAMPDECK_LOG")
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
+        )
+        .init();
+}
+
+async fn operator_command(command: Command) -> Result<u8> {
+    match command {
+        Command::Rehearse(args) => start::run(PlanSource::BuiltIn, args).await,
+        Command::Run { plan, args } => start::run(PlanSource::File(plan), args).await,
+        Command::Attach { run, screen } => attach(run.as_deref(), &screen).await,
+        Command::Status { run, json } => status::print(run.as_deref(), json).await,
+        Command::Stop { run } => stop(run.as_deref()).await,
+        Command::Teardown { run, yes, urls } => teardown::run(&run, yes, &urls).await,
+        Command::Verify { run } => teardown::verify(&run).await,
+        Command::Runs { json } => status::list(json),
+        Command::Plan { command: PlanCommand::Check { plan, overrides } } => {
+            status::check_plan(&PlanSource::File(plan), &overrides)
+        }
+        Command::Engine | Command::Agent | Command::Gate => {
+            bail!("this command is for rampdeck's own processes")
+        }
+    }
+}
+
+async fn attach(name: Option<&str>, screen: &ScreenArgs) -> Result<u8> {
+    let entry = registry::find_or_newest(name)?;
+    if !entry.is_going_on() {
+        bail!(
+            "run {} is not going on; look at it with `rampdeck status {}`, at what remains with `rampdeck verify {}`",
+            entry.run,
+            entry.run,
+            entry.run
+        );
+    }
+    if !has_terminal() {
+        return headless::follow(&entry, &headless::Answers::new()).await;
+    }
+    watch(&entry, screen).await
+}
+
+fn has_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Shows the console on a run until the operator leaves or the run ends.
+async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
+    let options = ConsoleOptions {
+        run: entry.run.clone(),
+        socket: entry.socket.clone(),
+        build: crate::engine::build().to_owned(),
+        ascii: screen.ascii,
+        keymap: screen.keymap.clone(),
+    };
+    match crate::console::run(options).await? {
+        ConsoleExit::Detached => {
+            println!(
+                "detached: run {0} goes on. Return with: rampdeck attach {0}\nRemove everything it made with: rampdeck teardown {0}",
+                entry.run
+            );
+            Ok(exit::DONE)
+        }
+        ConsoleExit::Ended { exit_code, text } => {
+            println!("{text}\nsummary at {}", entry.folder.join("summary.json").display());
+            Ok(exit_code)
+        }
+        ConsoleExit::Lost => Err(eyre!(
+            "the engine of {0} has gone without ending the run; remove what it made with: rampdeck teardown {0}",
+            entry.run
+        )),
+    }
+}
+
+async fn stop(name: Option<&str>) -> Result<u8> {
+    let entry = registry::find_or_newest(name)?;
+    if !entry.is_going_on() {
+        bail!("run {} is not going on: there is nothing to stop", entry.run);
+    }
+    let mut client = client::Client::connect(&entry.socket, Role::CommandLine).await?;
+    client.command(RunCommand::Stop).await?;
+    println!(
+        "run {0}: cells and plan ended, resources kept. Remove them with: rampdeck teardown {0}",
+        entry.run
+    );
+    Ok(exit::DONE)
+}

@@ -1,0 +1,145 @@
+//! Where runs are found by name: one small file for each in the data folder.
+
+use std::path::{Path, PathBuf};
+
+use color_eyre::eyre::{Context, Result, bail, eyre};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{ProcessIdentity, RunId, UnixMs},
+    provider::process,
+};
+
+/// A run of this machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    pub run: RunId,
+    pub plan: String,
+    pub folder: PathBuf,
+    pub socket: PathBuf,
+    pub started: UnixMs,
+    pub engine: Option<ProcessIdentity>,
+}
+
+impl Entry {
+    /// Whether the run's engine is alive.
+    pub fn is_going_on(&self) -> bool {
+        self.engine.as_ref().is_some_and(process::is_alive)
+    }
+
+    pub fn save(&self) -> Result<()> {
+        let folder = registry_folder()?;
+        std::fs::create_dir_all(&folder).wrap_err_with(|| format!("cannot make {}", folder.display()))?;
+        let path = folder.join(format!("{}.json", self.run));
+        let new = path.with_extension("new");
+        std::fs::write(&new, serde_json::to_vec_pretty(self)?)
+            .and_then(|()| std::fs::rename(&new, &path))
+            .wrap_err_with(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// rampdeck's data folder: `$XDG_DATA_HOME/rampdeck`, or `~/.local/share/rampdeck`.
+pub fn data_folder() -> Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("XDG_DATA_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("rampdeck"))
+        .ok_or_else(|| eyre!("neither XDG_DATA_HOME nor HOME says where run data may be kept"))
+}
+
+fn registry_folder() -> Result<PathBuf> {
+    Ok(data_folder()?.join("registry"))
+}
+
+/// The folder for sockets: short, since a socket's path has at most 107 bytes, and the user's own.
+pub fn socket_folder() -> Result<PathBuf> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    let user = rustix::process::geteuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|path| path.is_dir() && path.as_os_str().len() < 50);
+    let folder = runtime
+        .map_or_else(|| PathBuf::from(format!("/tmp/rampdeck-{user}")), |r| r.join("rampdeck"));
+    if let Err(error) = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
+        bail!("the folder for sockets {} cannot be made: {error}", folder.display());
+    }
+    let metadata = std::fs::symlink_metadata(&folder)?;
+    if !metadata.is_dir() || metadata.uid() != user {
+        bail!("the folder for sockets {} belongs to someone else", folder.display());
+    }
+    Ok(folder)
+}
+
+/// Every run, oldest first; a file that is not ours is passed over.
+pub fn all() -> Result<Vec<Entry>> {
+    let folder = registry_folder()?;
+    let listing = match std::fs::read_dir(&folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).wrap_err_with(|| format!("cannot read {}", folder.display())),
+    };
+    let mut entries: Vec<Entry> = listing
+        .filter_map(|file| std::fs::read(file.ok()?.path()).ok())
+        .filter_map(|text| serde_json::from_slice(&text).ok())
+        .collect();
+    entries.sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
+    Ok(entries)
+}
+
+/// The run of this name, or whose name begins so if there is only one, or in this folder.
+pub fn find(name: &str) -> Result<Entry> {
+    let entries = all()?;
+    if let Some(exact) = entries.iter().find(|entry| entry.run.as_str() == name) {
+        return Ok(exact.clone());
+    }
+    if let Ok(folder) = Path::new(name).canonicalize()
+        && let Some(entry) =
+            entries.iter().rev().find(|entry| entry.folder.canonicalize().ok().as_ref() == Some(&folder))
+    {
+        return Ok(entry.clone());
+    }
+    let beginning: Vec<&Entry> =
+        entries.iter().filter(|entry| entry.run.as_str().starts_with(name)).collect();
+    match beginning.as_slice() {
+        [only] if !name.is_empty() => Ok((*only).clone()),
+        [] | [_] => {
+            let known: Vec<&str> = entries.iter().rev().take(5).map(|e| e.run.as_str()).collect();
+            let known = if known.is_empty() { "there is no run yet".to_owned() } else { format!("the newest runs are {}", known.join(", ")) };
+            bail!("found no run `{name}`: {known}")
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(|e| e.run.as_str()).collect();
+            bail!("found several runs that begin with `{name}`: {}", names.join(", "))
+        }
+    }
+}
+
+/// The run of this name; without one, the newest that is going on, or else the newest.
+pub fn find_or_newest(name: Option<&str>) -> Result<Entry> {
+    if let Some(name) = name {
+        return find(name);
+    }
+    let entries = all()?;
+    entries
+        .iter()
+        .rev()
+        .find(|entry| entry.is_going_on())
+        .or(entries.last())
+        .cloned()
+        .ok_or_else(|| eyre!("there is no run yet: begin with `rampdeck rehearse`"))
+}
+
+/// A name for a new run of a plan: the plan, the day, and four digits that no other run has.
+pub fn new_run_id(plan: &str) -> Result<RunId> {
+    let today = jiff::Timestamp::now().strftime("%m%d").to_string();
+    let taken = all()?;
+    // As many draws as there are names: where none is free by then, hardly any is.
+    for _ in 0..u16::MAX {
+        let id = RunId::new(format!("{plan}-{today}-{:04x}", rand::random::<u16>()));
+        if taken.iter().all(|entry| entry.run != id) {
+            return Ok(id);
+        }
+    }
+    bail!("no free name for a run of {plan} is left today")
+}

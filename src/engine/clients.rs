@@ -1,0 +1,243 @@
+//! The engine's end of the socket: consoles, headless readers and the command line.
+//!
+//! Each client has a task of its own. A slow or stalled one gets only the newest snapshot and can
+//! lose events (it is told how many), so nothing of it is ever waited for.
+
+use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{broadcast, mpsc, oneshot, watch},
+};
+
+use super::input::Input;
+use crate::{
+    link::{ClientFrame, FrameReader, FrameWriter, PROTOCOL, Role, ServerFrame},
+    model::{ConfigurationId, Event, EventKind, Level, Snapshot, UnixMs, WindowPoint},
+};
+
+/// Events a client may be behind before it loses some.
+const EVENT_BACKLOG: usize = 4096;
+
+/// What a client needs when it arrives.
+pub struct Arrival {
+    pub history: Vec<(ConfigurationId, Vec<WindowPoint>)>,
+    pub journal: Vec<Event>,
+}
+
+/// What the supervisor sends to every client.
+#[derive(Clone)]
+pub struct Broadcaster {
+    snapshots: watch::Sender<Option<Arc<Snapshot>>>,
+    events: broadcast::Sender<Arc<Event>>,
+    ended: watch::Sender<Option<(u8, String)>>,
+}
+
+impl Broadcaster {
+    pub fn new() -> Self {
+        Self {
+            snapshots: watch::Sender::new(None),
+            events: broadcast::Sender::new(EVENT_BACKLOG),
+            ended: watch::Sender::new(None),
+        }
+    }
+
+    pub fn snapshot(&self, snapshot: Snapshot) {
+        self.snapshots.send_replace(Some(Arc::new(snapshot)));
+    }
+
+    pub fn event(&self, event: Event) {
+        // No receiver is no fault: nobody watches.
+        let _ = self.events.send(Arc::new(event));
+    }
+
+    /// Says to every client, present and future, that the run has ended.
+    pub fn ended(&self, exit_code: u8, text: String) {
+        self.ended.send_replace(Some((exit_code, text)));
+    }
+
+    /// Waits until every client has been told of the end and has gone.
+    pub async fn all_told(&self) {
+        self.ended.closed().await;
+    }
+}
+
+/// Listens at `path` (readable by its owner alone) and serves clients until the engine ends.
+///
+/// # Errors
+/// When the socket cannot be made.
+pub fn serve(
+    path: &Path,
+    broadcaster: Broadcaster,
+    inputs: mpsc::Sender<Input>,
+) -> std::io::Result<()> {
+    // A socket that is left of a killed engine: the lock on the run folder says that it is dead.
+    if path.exists() {
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    tokio::spawn(client(stream, broadcaster.clone(), inputs.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!("cannot accept a client: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn client(stream: UnixStream, broadcaster: Broadcaster, inputs: mpsc::Sender<Input>) {
+    let (read, write) = stream.into_split();
+    let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
+    let role = match reader.next::<ClientFrame>().await {
+        Ok(Some(ClientFrame::Hello { role, protocol, .. })) => {
+            let welcome = ServerFrame::Welcome {
+                protocol: PROTOCOL,
+                build: super::build().to_owned(),
+            };
+            if writer.send(&welcome).await.is_err() || protocol != PROTOCOL {
+                return;
+            }
+            role
+        }
+        Ok(other) => {
+            tracing::warn!("a client did not say hello: {other:?}");
+            return;
+        }
+        Err(error) => {
+            tracing::warn!("a client could not be understood: {error}");
+            return;
+        }
+    };
+    let console = role == Role::Console;
+    if inputs.send(Input::Attached { console }).await.is_err() {
+        return;
+    }
+    let (replies, reply_queue) = mpsc::channel(16);
+    let reading = read_commands(&mut reader, role, &inputs, replies);
+    tokio::select! {
+        () = reading => {}
+        result = write_frames(&mut writer, &broadcaster, &inputs, role, reply_queue) => {
+            if let Err(error) = result {
+                tracing::info!("a client has gone: {error}");
+            }
+        }
+    }
+    let _ = inputs.send(Input::Left { console }).await;
+}
+
+async fn read_commands(
+    reader: &mut FrameReader<tokio::net::unix::OwnedReadHalf>,
+    role: Role,
+    inputs: &mpsc::Sender<Input>,
+    replies: mpsc::Sender<ServerFrame>,
+) {
+    loop {
+        match reader.next::<ClientFrame>().await {
+            Ok(Some(ClientFrame::Command { id, command })) => {
+                let (answer, answered) = oneshot::channel();
+                let input = Input::Command { command, by: speaker(role), answer };
+                if inputs.send(input).await.is_err() {
+                    return;
+                }
+                let refused = answered.await.unwrap_or(Some("the engine is ending".to_owned()));
+                if replies.send(ServerFrame::Reply { id, refused }).await.is_err() {
+                    return;
+                }
+            }
+            Ok(Some(ClientFrame::Hello { .. })) => {}
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!("a client sent what is no frame: {error}");
+                return;
+            }
+        }
+    }
+}
+
+const fn speaker(role: Role) -> &'static str {
+    match role {
+        Role::Console => "operator",
+        Role::Headless => "headless",
+        Role::CommandLine => "command line",
+    }
+}
+
+async fn write_frames(
+    writer: &mut FrameWriter<tokio::net::unix::OwnedWriteHalf>,
+    broadcaster: &Broadcaster,
+    inputs: &mpsc::Sender<Input>,
+    role: Role,
+    mut replies: mpsc::Receiver<ServerFrame>,
+) -> Result<(), crate::link::FrameError> {
+    // Subscribed before the arrival is asked for, so that no event falls between the two; those
+    // that are in both are told apart by their number.
+    let mut events = broadcaster.events.subscribe();
+    let mut snapshots = broadcaster.snapshots.subscribe();
+    let mut ended = broadcaster.ended.subscribe();
+    let (send, receive) = oneshot::channel();
+    let _ = inputs.send(Input::History { send }).await;
+    let mut last_seq = 0;
+    if let Ok(arrival) = receive.await {
+        for (configuration, points) in arrival.history {
+            writer.send(&ServerFrame::History { configuration, points }).await?;
+        }
+        for event in arrival.journal {
+            last_seq = event.seq;
+            // A console gets the newest events with each snapshot.
+            if role != Role::Console {
+                writer.send(&ServerFrame::Event(Box::new(event))).await?;
+            }
+        }
+    }
+    loop {
+        tokio::select! {
+            biased;
+            Some(reply) = replies.recv() => writer.send(&reply).await?,
+            event = events.recv() => match event {
+                Ok(event) if event.seq > last_seq => {
+                    last_seq = event.seq;
+                    writer.send(&ServerFrame::Event(Box::new((*event).clone()))).await?;
+                }
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(lost)) => {
+                    writer.send(&ServerFrame::Event(Box::new(lost_events(last_seq, lost)))).await?;
+                }
+                Err(broadcast::error::RecvError::Closed) => return Ok(()),
+            },
+            changed = snapshots.changed() => {
+                if changed.is_err() { return Ok(()); }
+                let newest = snapshots.borrow_and_update().clone();
+                if let Some(newest) = newest {
+                    writer.send(&ServerFrame::Snapshot(Box::new((*newest).clone()))).await?;
+                }
+            }
+            over = ended.wait_for(Option::is_some) => {
+                let over = over.ok().and_then(|o| o.clone());
+                if let Some((exit_code, text)) = over {
+                    writer.send(&ServerFrame::Ended { exit_code, text }).await?;
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn lost_events(seq: u64, lost: u64) -> Event {
+    Event {
+        seq,
+        epoch: 0,
+        at: UnixMs::now(),
+        kind: EventKind::Note {
+            level: Level::Warning,
+            text: format!("this reader was too slow: {lost} events not shown, all are in the journal"),
+        },
+    }
+}

@@ -1,0 +1,192 @@
+//! The engine process from its start to its end.
+
+use std::{collections::BTreeMap, fs::File, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::{
+    clients::{self, Broadcaster},
+    journal::Journal,
+    stages::Progress,
+    supervisor::{self, Supervisor},
+};
+use crate::{
+    cost::Meter,
+    model::{
+        AgentStatus, EventKind, GuardState, RunHeader, RunId, RunState, UnixMs,
+    },
+    plan::{self, PlanSource},
+    provider,
+    report::{JournalReader, JournalWriter, RunFolder},
+};
+
+/// Inputs that may wait for the supervisor; beyond, their senders wait.
+const INPUT_QUEUE: usize = 1024;
+
+/// What the process that starts an engine tells it, on its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Launch {
+    pub run: RunId,
+    pub folder: PathBuf,
+    pub socket: PathBuf,
+    pub plan: PlanSource,
+    pub overrides: Vec<String>,
+    /// End with 3 where a cell did not pass.
+    pub require_pass: bool,
+    /// A console will come: the end of the plan waits for the operator.
+    pub expect_console: bool,
+}
+
+/// Why an engine could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("{0}")]
+    Plan(#[from] plan::PlanErrors),
+    #[error("run folder {folder}: {why}")]
+    Folder { folder: PathBuf, why: String },
+    #[error("another engine owns the run in {0}: attach to it with `rampdeck attach`")]
+    Owned(PathBuf),
+    #[error("the socket {path} cannot be made: {why}")]
+    Socket { path: PathBuf, why: std::io::Error },
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Runs an engine to the end of its run and gives the run's exit code.
+///
+/// # Errors
+/// When the plan, the run folder, its lock or the socket do not let it start; nothing has been
+/// made then.
+pub async fn run(launch: Launch) -> Result<u8, EngineError> {
+    // Away from the terminal: its loss must not end the run. Refused only where the process leads
+    // a group already, and then it is away from it.
+    let _ = rustix::process::setsid();
+    let plan = plan::load(&launch.plan, &launch.overrides)?;
+    let in_folder = |why: String| EngineError::Folder { folder: launch.folder.clone(), why };
+    let folder = RunFolder::open(&launch.folder).map_err(|e| in_folder(e.to_string()))?;
+    let _lock = own(&folder)?;
+    folder.write_plan(&plan::to_toml(&plan)).map_err(|e| in_folder(e.to_string()))?;
+    let last = JournalReader::read(&folder.journal_path())
+        .map(|journal| (journal.last_seq(), journal.last_epoch()))
+        .unwrap_or_default();
+    let writer =
+        JournalWriter::open(&folder.journal_path()).map_err(|e| in_folder(e.to_string()))?;
+    let broadcaster = Broadcaster::new();
+    let (inputs, queue) = mpsc::channel(INPUT_QUEUE);
+    let mut journal = Journal::new(
+        writer,
+        broadcaster.clone(),
+        last,
+        plan.notify.clone(),
+        launch.run.to_string(),
+    );
+    preflight(&plan, &folder, &mut journal)?;
+    clients::serve(&launch.socket, broadcaster.clone(), inputs.clone())
+        .map_err(|why| EngineError::Socket { path: launch.socket.clone(), why })?;
+    listen_for_signals(inputs.clone())?;
+    let socket = launch.socket.clone();
+    let exe = std::env::current_exe().map_err(|e| EngineError::Other(e.to_string()))?;
+    let supervisor = Supervisor {
+        header: RunHeader {
+            id: launch.run.clone(),
+            plan: plan.name.clone(),
+            rehearsal: plan.is_rehearsal(),
+            build: super::build().to_owned(),
+            seed: plan.seed,
+            started: UnixMs::now(),
+            slo: plan.slo,
+            max_rate: plan.load.max_rate,
+        },
+        folder,
+        journal,
+        broadcaster,
+        inputs,
+        exe,
+        runner: provider::runner_description(),
+        state: RunState::SettingUp { step: "starting".to_owned() },
+        progress: Progress::new(plan.stages.clone()),
+        configurations: supervisor::configurations(&plan),
+        agent: None,
+        agent_generation: 0,
+        agent_status: AgentStatus::default(),
+        decision: None,
+        meter: Meter::new(&plan),
+        guard: GuardState::Ok,
+        resources: BTreeMap::new(),
+        lab: None,
+        setup: None,
+        teardown: None,
+        teardown_since: None,
+        removal_running: false,
+        exit_code: 0,
+        attempts: 0,
+        consoles: 0,
+        ever_attached: launch.expect_console,
+        snapshot_seq: 0,
+        finished: None,
+        plan,
+        launch,
+    };
+    let exit_code = supervisor.run(queue).await;
+    let _ = std::fs::remove_file(socket);
+    Ok(exit_code)
+}
+
+/// Takes the lock on the run folder, held for as long as the file is open.
+fn own(folder: &RunFolder) -> Result<File, EngineError> {
+    let path = folder.lock_path();
+    let why = |e: std::io::Error| EngineError::Folder { folder: path.clone(), why: e.to_string() };
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(why)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Err(EngineError::Owned(folder.path().to_path_buf()))
+        }
+        Err(std::fs::TryLockError::Error(error)) => Err(why(error)),
+    }
+}
+
+/// Checks what would only fail later: limits, disk, clock.
+fn preflight(
+    plan: &plan::Plan,
+    folder: &RunFolder,
+    journal: &mut Journal,
+) -> Result<(), EngineError> {
+    let connections = u64::from(plan.load.max_connections)
+        * u64::try_from(plan.configurations.len()).unwrap_or(8);
+    let mut refused = Vec::new();
+    for check in provider::preflight(folder.path(), connections, plan.scale) {
+        if !check.ok {
+            refused.push(format!("{}: {}", check.name, check.text));
+        }
+        journal.note(EventKind::Preflight { check: check.name, ok: check.ok, text: check.text });
+    }
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(EngineError::Other(format!("the preflight refuses: {}", refused.join("; "))))
+    }
+}
+
+fn listen_for_signals(inputs: mpsc::Sender<super::input::Input>) -> Result<(), EngineError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let other = |e: std::io::Error| EngineError::Other(format!("signals: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(other)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(other)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(other)?;
+    tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                _ = terminate.recv() => "SIGTERM",
+                _ = interrupt.recv() => "SIGINT",
+                // The engine has no terminal to lose.
+                _ = hangup.recv() => continue,
+            };
+            if inputs.send(super::input::Input::Signal(name)).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}

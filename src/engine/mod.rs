@@ -1,0 +1,32 @@
+//! The engine: the process that owns a run, without a terminal.
+//!
+//! All of a run's state lives in the [`supervisor`] and changes only in its loop, fed by
+//! [`input::Input`]s. Clients, the agent, the setup and the removal are tasks that talk to it
+//! through channels; none of them holds run state.
+
+mod agent;
+mod cells;
+mod clients;
+mod commands;
+mod decisions;
+mod input;
+mod journal;
+mod launch;
+mod live;
+mod notify;
+mod records;
+mod setup;
+mod snapshots;
+mod stages;
+mod supervisor;
+mod teardown;
+mod verdict;
+
+pub use launch::{EngineError, Launch, run};
+pub use setup::schema_targets;
+
+/// Version and commit of this build, as records carry it.
+#[must_use]
+pub fn build() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), env!("RAMPDECK_COMMIT"))
+}

@@ -1,0 +1,167 @@
+//! From a cell's end to its place in the record: checked, judged, written.
+
+use super::{
+    live::{Tracker, latency, per_second, percent},
+    supervisor::{CheckingCell, Cut, Supervisor},
+    verdict::{Interruption, JudgeInput, judge},
+};
+use crate::model::{
+    CellId, CellRecord, CellResult, Conditions, EventKind, InvariantReport, LastCell, Level,
+    PerClass, Recording, RunState, Tps,
+};
+
+impl Supervisor {
+    pub fn conditions(&self, tracker: &Tracker, round_trip_ms: Option<f64>) -> Conditions {
+        Conditions {
+            runner: self.runner.clone(),
+            zone: self.plan.zone.clone(),
+            round_trip_ms,
+            build: self.header.build.clone(),
+            beside: tracker.beside.iter().cloned().collect(),
+        }
+    }
+
+    /// The invariants of a cell have been checked, or could not be.
+    pub fn checked(&mut self, cell: &CellId, report: Result<InvariantReport, String>) {
+        let Some((at, checking)) = self.take_checking(cell) else { return };
+        let report = report
+            .inspect_err(|why| {
+                let text = format!("{cell}: invariants not checked: {why}");
+                self.journal.note(EventKind::Note { level: Level::Warning, text });
+            })
+            .ok();
+        let record = self.judged(at, checking, report);
+        if let Err(error) = self.folder.write_cell(&record) {
+            let text = format!("{cell}: its record cannot be written: {error}");
+            self.journal.note(EventKind::Note { level: Level::Error, text });
+        }
+        let tps = tps(&record.result);
+        self.journal.note(EventKind::CellEnded {
+            cell: cell.clone(),
+            configuration: record.configuration.clone(),
+            load: record.load,
+            verdict: record.verdict,
+            tps,
+            reasons: record.reasons.clone(),
+        });
+        let configuration = &mut self.configurations[at];
+        configuration.cells_done += 1;
+        configuration.last = Some(last_cell(&record, tps));
+        self.advance();
+    }
+
+    fn take_checking(&mut self, cell: &CellId) -> Option<(usize, CheckingCell)> {
+        self.configurations.iter_mut().enumerate().find_map(|(at, configuration)| {
+            let found = configuration.checking.iter().position(|c| c.result.cell == *cell)?;
+            Some((at, configuration.checking.remove(found)))
+        })
+    }
+
+    /// Cells that still run or are being checked as the run ends: kept, and marked.
+    pub fn record_what_is_left(&mut self) {
+        let left: Vec<CellResult> = self
+            .configurations
+            .iter()
+            .filter_map(|c| c.cell.as_ref())
+            .map(|active| active.tracker.partial_result("the run ended".to_owned()))
+            .collect();
+        for result in left {
+            if let Some(active) =
+                self.configurations.iter_mut().find_map(|c| {
+                    c.cell.as_mut().filter(|a| a.tracker.order.cell == result.cell)
+                })
+            {
+                active.cut = Some(Cut::RunEnding);
+            }
+            self.load_ended(result);
+        }
+        let checking: Vec<CellId> = self
+            .configurations
+            .iter()
+            .flat_map(|c| &c.checking)
+            .map(|checking| checking.result.cell.clone())
+            .collect();
+        for cell in checking {
+            self.checked(&cell, Err("the run ended".to_owned()));
+        }
+    }
+
+    fn judged(
+        &self,
+        at: usize,
+        checking: CheckingCell,
+        invariants: Option<InvariantReport>,
+    ) -> CellRecord {
+        let CheckingCell { request, attempt, conditions, result, cut } = checking;
+        let agent_lost = matches!(
+            &result.end,
+            crate::model::CellEnd::Failed { why } if why.starts_with("the load agent was lost")
+        );
+        let interruption = match cut {
+            _ if agent_lost => Some(Interruption::AgentLost),
+            Some(Cut::Stepped) => Some(Interruption::Stepped),
+            Some(Cut::Replaced | Cut::StoppedByOperator) => Some(Interruption::StoppedByOperator),
+            Some(Cut::RunEnding) => Some(Interruption::RunEnded),
+            None if matches!(self.state, RunState::TearingDown) => Some(Interruption::RunEnded),
+            None => None,
+        };
+        let (verdict, reasons) = judge(&JudgeInput {
+            slo: &self.plan.slo,
+            mix: &self.plan.mix,
+            load: request.load,
+            measure_s: request.measure_s,
+            result: &result,
+            invariants: invariants.as_ref(),
+            interruption,
+            beside: &conditions.beside,
+            rehearsal: self.header.rehearsal,
+        });
+        CellRecord {
+            configuration: self.configurations[at].plan.id.clone(),
+            stage: request.stage,
+            attempt,
+            load: request.load,
+            warmup_s: request.warmup_s,
+            measure_s: request.measure_s,
+            conditions,
+            result,
+            invariants,
+            verdict,
+            reasons,
+        }
+    }
+}
+
+/// Rates over the measured span.
+fn tps(result: &CellResult) -> Tps {
+    let rate = |count| per_second(count, result.measured_s);
+    Tps {
+        offered: rate(result.counts.offered),
+        achieved: rate(result.counts.completed),
+        succeeded: rate(result.counts.succeeded),
+    }
+}
+
+fn last_cell(record: &CellRecord, tps: Tps) -> LastCell {
+    let result = &record.result;
+    let mut wait = Recording::new();
+    for (_, parts) in result.classes.iter() {
+        wait.merge(&parts.connection_wait);
+    }
+    LastCell {
+        id: result.cell.clone(),
+        stage: record.stage.clone(),
+        load: record.load,
+        tps,
+        classes: PerClass::from_fn(|class| latency(&result.classes[class].response)),
+        connection_wait_p99_ms: wait.quantile_ms(0.99),
+        tail: result.tail.mean_above(0.99),
+        retry_percent: percent(result.counts.retries, result.counts.attempts),
+        failed_percent: percent(
+            result.counts.failed + result.counts.unknown,
+            result.counts.completed,
+        ),
+        verdict: record.verdict,
+        reasons: record.reasons.clone(),
+    }
+}

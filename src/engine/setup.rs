@@ -1,0 +1,219 @@
+//! Making what a run needs: the lab's server, the data, the gates, or rampdeck's schema in a
+//! database of the operator's. A task of its own: it tells the supervisor what it is about to do
+//! and waits until that is on disk.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use tokio::sync::{mpsc, watch};
+
+use super::{input::Input, launch::Launch};
+use crate::{
+    model::{
+        ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
+    },
+    plan::{ConfigurationPlan, Plan, Source},
+    provider::{self, Lab, Recorder},
+    wire::GateReport,
+    workload,
+};
+
+/// Schema of the order business in the lab's databases.
+const LAB_SCHEMA: &str = "rampdeck";
+/// Connections that are not the load's: checks, look-ups, an operator's psql.
+const SPARE_CONNECTIONS: u32 = 24;
+
+/// What the setup has made.
+pub struct Ready {
+    pub lab: Option<Lab>,
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// One configuration, ready for load.
+pub struct Endpoint {
+    pub configuration: ConfigurationId,
+    pub target: TargetSpec,
+    pub direct: TargetSpec,
+    pub gate: Option<watch::Receiver<Option<GateReport>>>,
+    pub rows: u64,
+    pub seconds: f64,
+}
+
+/// A resource about to be made.
+pub fn resource(kind: ResourceKind, id: impl Into<String>) -> Resource {
+    Resource {
+        kind,
+        id: id.into(),
+        configuration: None,
+        process: None,
+        path: None,
+        port: None,
+        note: String::new(),
+        state: ResourceState::Intended,
+        since: UnixMs::now(),
+    }
+}
+
+/// The same database with the run's own schema.
+fn in_schema(target: &TargetSpec, run: &RunId) -> TargetSpec {
+    TargetSpec { schema: format!("rampdeck_{}", run.as_str().replace('-', "_")), ..target.clone() }
+}
+
+/// How the databases of the operator's are reached with the run's schema in them.
+#[must_use]
+pub fn schema_targets(plan: &Plan, run: &RunId) -> Vec<TargetSpec> {
+    let own = |source: &Source| match source {
+        Source::Postgres { target, .. } => Some(in_schema(target, run)),
+        Source::Lab { .. } => None,
+    };
+    plan.configurations.iter().filter_map(|c| own(&c.source)).collect()
+}
+
+struct Setup {
+    run: RunId,
+    plan: Plan,
+    exe: PathBuf,
+    recorder: Recorder,
+}
+
+/// Starts the setup; its result comes as [`Input::SetUp`].
+pub fn spawn(
+    launch: &Launch,
+    plan: &Plan,
+    exe: &Path,
+    inputs: mpsc::Sender<Input>,
+) -> tokio::task::JoinHandle<()> {
+    let (recorder, mut messages) = Recorder::channel();
+    let forwarded = inputs.clone();
+    tokio::spawn(async move {
+        while let Some(message) = messages.recv().await {
+            if forwarded.send(Input::Provider(message)).await.is_err() {
+                return;
+            }
+        }
+    });
+    let setup =
+        Setup { run: launch.run.clone(), plan: plan.clone(), exe: exe.to_path_buf(), recorder };
+    tokio::spawn(async move {
+        let result = setup.make().await;
+        let _ = inputs.send(Input::SetUp(Box::new(result))).await;
+    })
+}
+
+impl Setup {
+    async fn make(self) -> Result<Ready, String> {
+        let mut endpoints = Vec::new();
+        let lab = self.make_lab(&mut endpoints).await?;
+        for configuration in &self.plan.configurations {
+            if let Source::Postgres { target, .. } = &configuration.source {
+                endpoints.push(self.own_database(configuration, target).await?);
+            }
+        }
+        // In the plan's order, whatever was made first.
+        endpoints.sort_by_key(|endpoint| {
+            self.plan.configurations.iter().position(|c| c.id == endpoint.configuration)
+        });
+        Ok(Ready { lab, endpoints })
+    }
+
+    /// One server, the data loaded once as a template, a copy and a gate for each configuration.
+    async fn make_lab(&self, endpoints: &mut Vec<Endpoint>) -> Result<Option<Lab>, String> {
+        let lab_configurations: Vec<_> = self
+            .plan
+            .configurations
+            .iter()
+            .filter(|c| matches!(c.source, Source::Lab { .. }))
+            .collect();
+        if lab_configurations.is_empty() {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let lab = Lab::start(&self.run, &self.plan.lab, self.connections(), &self.recorder)
+            .await
+            .map_err(|e| e.to_string())?;
+        let template = "rampdeck_template";
+        lab.create_database(template).await.map_err(|e| e.to_string())?;
+        let rows = self.load_data(&lab.admin_target(template, LAB_SCHEMA), None).await?;
+        for configuration in lab_configurations {
+            let Source::Lab { gate, faults } = &configuration.source else { continue };
+            let id = &configuration.id;
+            self.recorder.step(Some(id.clone()), "copying the data".to_owned());
+            let database = format!("rampdeck_{}", id.as_str().to_lowercase());
+            lab.clone_database(template, &database, id, &self.recorder)
+                .await
+                .map_err(|e| e.to_string())?;
+            self.recorder.step(Some(id.clone()), "starting its gate".to_owned());
+            let direct = lab.admin_target(&database, LAB_SCHEMA);
+            let gate = lab
+                .start_gate(&self.exe, id, gate, faults, &direct, &self.recorder)
+                .await
+                .map_err(|e| e.to_string())?;
+            endpoints.push(Endpoint {
+                configuration: id.clone(),
+                target: gate.target,
+                direct,
+                gate: Some(gate.status),
+                rows,
+                seconds: began.elapsed().as_secs_f64(),
+            });
+        }
+        Ok(Some(lab))
+    }
+
+    /// Connections that all configurations may hold at once, and some to spare.
+    fn connections(&self) -> u32 {
+        let configurations = u32::try_from(self.plan.configurations.len()).unwrap_or(8);
+        let most = self.plan.load.max_connections.saturating_mul(configurations);
+        most.saturating_add(SPARE_CONNECTIONS)
+    }
+
+    async fn own_database(
+        &self,
+        configuration: &ConfigurationPlan,
+        target: &TargetSpec,
+    ) -> Result<Endpoint, String> {
+        let began = Instant::now();
+        let id = configuration.id.clone();
+        let target = in_schema(target, &self.run);
+        let mut schema = resource(ResourceKind::Schema, target.schema.clone());
+        schema.configuration = Some(id.clone());
+        schema.note = format!("in database {} of {id}", target.database);
+        self.recorder.intend(schema.clone()).await.map_err(|e| e.to_string())?;
+        provider::create_schema(&target, &self.run).await.map_err(|e| e.to_string())?;
+        schema.state = ResourceState::Made;
+        self.recorder.made(schema);
+        let rows = self.load_data(&target, Some(&id)).await?;
+        Ok(Endpoint {
+            configuration: id,
+            direct: target.clone(),
+            target,
+            gate: None,
+            rows,
+            seconds: began.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Loads and counts; the number of rows as the database counts them.
+    async fn load_data(
+        &self,
+        target: &TargetSpec,
+        configuration: Option<&ConfigurationId>,
+    ) -> Result<u64, String> {
+        let report = workload::load(target, self.plan.scale, self.plan.seed, |progress| {
+            let text = format!("loading data, {} of {} rows", progress.rows, progress.of);
+            match configuration {
+                Some(id) => self.recorder.step(Some(id.clone()), text),
+                None => {
+                    for c in &self.plan.configurations {
+                        self.recorder.step(Some(c.id.clone()), text.clone());
+                    }
+                }
+            }
+        })
+        .await
+        .map_err(|e| e.to_string())?;
+        Ok(report.rows)
+    }
+}

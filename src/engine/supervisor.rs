@@ -1,0 +1,368 @@
+//! The owner of a run's state: one loop, one input at a time.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{mpsc, watch},
+    time::MissedTickBehavior,
+};
+
+use super::{
+    agent::Agent,
+    clients::{Arrival, Broadcaster},
+    input::Input,
+    journal::Journal,
+    launch::Launch,
+    live::Tracker,
+    setup::{self, Ready},
+    stages::{PlannedCell, Progress},
+};
+use crate::{
+    cost::Meter,
+    link::HISTORY_POINTS,
+    model::{
+        AgentStatus, CellResult, ConfigurationId, ConfigurationState, Conditions, Decision,
+        EventKind, GuardState, LastCell, Level, Load, Resource, RunHeader, RunState,
+        TargetSpec, TeardownStatus, UnixMs, WindowPoint,
+    },
+    plan::{ConfigurationPlan, Plan},
+    provider::{Lab, RecorderMessage},
+    report::{HlogWriter, RunFolder},
+    wire::GateReport,
+};
+
+/// How often the loop looks at the clock: deadlines, the guard, a new snapshot.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A cell that is asked for and not yet started.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub load: Load,
+    pub warmup_s: f64,
+    pub measure_s: f64,
+    pub stage: String,
+    pub by: &'static str,
+    /// The plan's cell that this is, so that it can be repeated if it is cut.
+    pub planned: Option<PlannedCell>,
+}
+
+/// Why a running cell was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The operator went on to another rate: what was measured stands, as far as it goes.
+    Stepped,
+    /// The operator started another cell in its place.
+    Replaced,
+    StoppedByOperator,
+    RunEnding,
+}
+
+/// A cell whose load runs.
+pub struct ActiveCell {
+    pub tracker: Tracker,
+    pub log: Option<HlogWriter>,
+    pub planned: Option<PlannedCell>,
+    pub cut: Option<Cut>,
+}
+
+/// A cell whose load has ended and whose invariants are being checked.
+pub struct CheckingCell {
+    pub request: Request,
+    pub attempt: u64,
+    pub conditions: Conditions,
+    pub result: CellResult,
+    pub cut: Option<Cut>,
+}
+
+/// One configuration as the engine knows it.
+pub struct Configuration {
+    pub plan: ConfigurationPlan,
+    /// How the load reaches it, once it is made.
+    pub target: Option<TargetSpec>,
+    /// How the checks reach it: not through the gate, whose delays are the load's alone.
+    pub direct: Option<TargetSpec>,
+    pub gate: Option<watch::Receiver<Option<GateReport>>>,
+    /// Setting up, idle, failed or removed; while a cell runs or is checked that is shown instead.
+    pub base: ConfigurationState,
+    pub cell: Option<ActiveCell>,
+    pub checking: Vec<CheckingCell>,
+    pub queue: VecDeque<Request>,
+    pub last: Option<LastCell>,
+    pub history: VecDeque<WindowPoint>,
+    pub cells_done: u32,
+    /// Cells made so far, for the next one's name.
+    pub cells_made: u32,
+}
+
+impl Configuration {
+    fn new(plan: ConfigurationPlan) -> Self {
+        Self {
+            plan,
+            target: None,
+            direct: None,
+            gate: None,
+            base: ConfigurationState::SettingUp { step: "waiting".to_owned() },
+            cell: None,
+            checking: Vec::new(),
+            queue: VecDeque::new(),
+            last: None,
+            history: VecDeque::with_capacity(HISTORY_POINTS),
+            cells_done: 0,
+            cells_made: 0,
+        }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.base == ConfigurationState::Idle
+    }
+
+    /// Ready, no cell running, none being checked, none asked for.
+    pub fn is_idle(&self) -> bool {
+        self.is_ready() && self.cell.is_none() && self.checking.is_empty() && self.queue.is_empty()
+    }
+
+    pub fn remember(&mut self, point: WindowPoint) {
+        if self.history.len() == HISTORY_POINTS {
+            self.history.pop_front();
+        }
+        self.history.push_back(point);
+    }
+}
+
+/// A run.
+pub struct Supervisor {
+    pub launch: Launch,
+    pub plan: Plan,
+    pub header: RunHeader,
+    pub folder: RunFolder,
+    pub journal: Journal,
+    pub broadcaster: Broadcaster,
+    pub inputs: mpsc::Sender<Input>,
+    pub exe: PathBuf,
+    pub runner: String,
+    pub state: RunState,
+    pub progress: Progress,
+    pub configurations: Vec<Configuration>,
+    pub agent: Option<Agent>,
+    pub agent_generation: u64,
+    pub agent_status: AgentStatus,
+    pub decision: Option<Decision>,
+    pub meter: Meter,
+    pub guard: GuardState,
+    pub resources: BTreeMap<String, Resource>,
+    pub lab: Option<Lab>,
+    pub setup: Option<tokio::task::JoinHandle<()>>,
+    pub teardown: Option<TeardownStatus>,
+    pub teardown_since: Option<Instant>,
+    pub removal_running: bool,
+    /// A teardown was asked for or became necessary, with the exit code it began with.
+    pub exit_code: u8,
+    pub attempts: u64,
+    pub consoles: usize,
+    /// Whether anyone has watched: without, the plan's end is the run's end.
+    pub ever_attached: bool,
+    pub snapshot_seq: u64,
+    pub finished: Option<(u8, String)>,
+}
+
+impl Supervisor {
+    /// Runs the loop until the run has ended, and gives its exit code.
+    pub async fn run(mut self, mut queue: mpsc::Receiver<Input>) -> u8 {
+        self.begin();
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while self.finished.is_none() {
+            tokio::select! {
+                Some(input) = queue.recv() => self.handle(input),
+                _ = tick.tick() => self.tick(),
+            }
+        }
+        let (exit_code, text) = self.finished.clone().unwrap_or((1, String::new()));
+        self.send_snapshot();
+        self.broadcaster.ended(exit_code, text);
+        // A client that has stalled is not waited for.
+        let _ = tokio::time::timeout(Duration::from_secs(3), self.broadcaster.all_told()).await;
+        self.journal.hooks_done().await;
+        exit_code
+    }
+
+    fn begin(&mut self) {
+        self.journal.note(EventKind::RunStarted {
+            run: self.header.id.to_string(),
+            plan: self.header.plan.clone(),
+            rehearsal: self.header.rehearsal,
+            build: self.header.build.clone(),
+            pid: std::process::id(),
+            seed: self.header.seed,
+        });
+        self.start_agent();
+        self.setup = Some(setup::spawn(&self.launch, &self.plan, &self.exe, self.inputs.clone()));
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Attached { console } => self.attached(console),
+            Input::Left { console } => self.left(console),
+            Input::History { send } => {
+                let _ = send.send(self.arrival());
+            }
+            Input::Command { command, by, answer } => {
+                let refused = self.command(command, by);
+                let _ = answer.send(refused);
+                self.send_snapshot();
+            }
+            Input::Provider(message) => self.provider(message),
+            Input::SetUp(result) => self.set_up(*result),
+            Input::Agent { generation, report } if generation == self.agent_generation => {
+                self.agent_report(report);
+            }
+            Input::AgentGone { generation, why } if generation == self.agent_generation => {
+                self.agent_gone(&why);
+            }
+            Input::Agent { .. } | Input::AgentGone { .. } => {}
+            Input::Checked { cell, report } => self.checked(&cell, report),
+            Input::Removed { configuration, items } => self.removed(&configuration, &items),
+            Input::TeardownProgress(item) => self.teardown_progress(item),
+            Input::TornDown(status) => self.torn_down(status),
+            Input::Signal(name) => self.begin_teardown(name, 0),
+        }
+    }
+
+    fn attached(&mut self, console: bool) {
+        if console {
+            self.consoles += 1;
+            self.ever_attached = true;
+            self.journal.note(EventKind::ConsoleAttached { consoles: count(self.consoles) });
+        }
+        self.send_snapshot();
+    }
+
+    fn left(&mut self, console: bool) {
+        if console {
+            self.consoles = self.consoles.saturating_sub(1);
+            self.journal.note(EventKind::ConsoleLeft { consoles: count(self.consoles) });
+        }
+    }
+
+    fn arrival(&self) -> Arrival {
+        let history = self
+            .configurations
+            .iter()
+            .map(|c| (c.plan.id.clone(), c.history.iter().cloned().collect()))
+            .collect();
+        Arrival { history, journal: self.journal.recent(usize::MAX) }
+    }
+
+    /// The setup or a removal tells what it does; an intent is acknowledged once it is on disk.
+    pub fn provider(&mut self, message: RecorderMessage) {
+        match message {
+            RecorderMessage::Intend { resource, ack } => {
+                let written =
+                    self.journal.write(EventKind::ResourceIntent { resource: resource.clone() });
+                if written.is_ok() {
+                    self.resources.insert(resource.id.clone(), resource);
+                }
+                let _ = ack.send(written);
+            }
+            RecorderMessage::Made(resource) => self.resource_made(resource),
+            RecorderMessage::Gone(id) => self.resource_gone(&id),
+            RecorderMessage::Step { configuration, text } => self.step(configuration, text),
+        }
+    }
+
+    pub fn resource_made(&mut self, resource: Resource) {
+        self.journal.note(EventKind::ResourceMade { resource: resource.clone() });
+        self.resources.insert(resource.id.clone(), resource);
+    }
+
+    pub fn resource_gone(&mut self, id: &str) {
+        if self.resources.remove(id).is_some() {
+            self.journal.note(EventKind::ResourceGone { id: id.to_owned() });
+        }
+    }
+
+    fn step(&mut self, configuration: Option<ConfigurationId>, text: String) {
+        let Some(id) = configuration else {
+            if let RunState::SettingUp { step } = &mut self.state {
+                *step = text;
+            }
+            return;
+        };
+        if let Some(configuration) = self.configuration_mut(&id)
+            && let ConfigurationState::SettingUp { step } = &mut configuration.base
+        {
+            *step = text;
+        }
+    }
+
+    fn set_up(&mut self, result: Result<Ready, String>) {
+        self.setup = None;
+        let ready = match result {
+            Ok(ready) => ready,
+            Err(why) => {
+                self.journal.note(EventKind::Note {
+                    level: Level::Error,
+                    text: format!("the setup failed: {why}"),
+                });
+                for configuration in &mut self.configurations {
+                    configuration.base = ConfigurationState::Failed { why: why.clone() };
+                }
+                self.begin_teardown("a failed setup", 1);
+                return;
+            }
+        };
+        self.lab = ready.lab;
+        for endpoint in ready.endpoints {
+            self.journal.note(EventKind::DataReady {
+                configuration: endpoint.configuration.clone(),
+                rows: endpoint.rows,
+                seconds: endpoint.seconds,
+            });
+            let now = UnixMs::now();
+            self.meter.exists_from(&endpoint.configuration, now);
+            if let Some(configuration) = self.configuration_mut(&endpoint.configuration) {
+                configuration.target = Some(endpoint.target);
+                configuration.direct = Some(endpoint.direct);
+                configuration.gate = endpoint.gate;
+                configuration.base = ConfigurationState::Idle;
+            }
+        }
+        if matches!(self.state, RunState::SettingUp { .. }) {
+            self.state = RunState::Running;
+        }
+        self.advance();
+    }
+
+    fn tick(&mut self) {
+        self.look_after_money();
+        self.look_after_decision();
+        self.look_after_teardown();
+        self.advance();
+        self.send_snapshot();
+    }
+
+    pub fn configuration(&self, id: &ConfigurationId) -> Option<&Configuration> {
+        self.configurations.iter().find(|c| c.plan.id == *id)
+    }
+
+    pub fn configuration_mut(&mut self, id: &ConfigurationId) -> Option<&mut Configuration> {
+        self.configurations.iter_mut().find(|c| c.plan.id == *id)
+    }
+
+    /// Whether any cell runs or is being checked on this runner.
+    pub fn runner_is_busy(&self) -> bool {
+        self.configurations.iter().any(|c| c.cell.is_some() || !c.checking.is_empty())
+    }
+}
+
+pub fn configurations(plan: &Plan) -> Vec<Configuration> {
+    plan.configurations.iter().cloned().map(Configuration::new).collect()
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,210 @@
+//! The end of a run: load stopped, everything it made removed and looked for again, the summary
+//! written.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use super::{
+    input::Input,
+    supervisor::{Cut, Supervisor},
+};
+use crate::{
+    model::{
+        ConfigurationId, EventKind, Resource, RunState, TeardownItem, TeardownStatus, UnixMs,
+        Verdict,
+    },
+    provider,
+    report,
+};
+
+/// How long cells may drain before what they have is kept as it is.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+impl Supervisor {
+    /// Begins the removal of everything the run made. `exit_code` is what the run ends with if
+    /// nothing worse comes.
+    pub fn begin_teardown(&mut self, by: &str, exit_code: u8) {
+        if matches!(self.state, RunState::TearingDown | RunState::Ended { .. }) {
+            return;
+        }
+        self.state = RunState::TearingDown;
+        self.exit_code = self.exit_code.max(exit_code);
+        self.decision = None;
+        for configuration in &mut self.configurations {
+            configuration.queue.clear();
+        }
+        self.cut_all(Cut::RunEnding);
+        if let Some(setup) = self.setup.take() {
+            setup.abort();
+        }
+        self.journal.note(EventKind::TeardownStarted {
+            by: by.to_owned(),
+            resources: u64::try_from(self.resources.len()).unwrap_or(u64::MAX),
+        });
+        self.teardown = Some(TeardownStatus {
+            started: UnixMs::now(),
+            ended: None,
+            items: self.resources.values().map(waiting_item).collect(),
+            remaining_count: u64::try_from(self.resources.len()).unwrap_or(u64::MAX),
+        });
+        self.teardown_since = Some(Instant::now());
+    }
+
+    /// Removes once the cells have drained and been checked, or have had their time.
+    pub fn look_after_teardown(&mut self) {
+        let Some(since) = self.teardown_since else { return };
+        if self.removal_running || (self.runner_is_busy() && since.elapsed() < DRAIN_LIMIT) {
+            return;
+        }
+        self.removal_running = true;
+        self.record_what_is_left();
+        // Its standard input closes, which ends it; the removal waits for that.
+        self.agent = None;
+        self.lab = None;
+        let resources: Vec<Resource> = self.resources.values().cloned().collect();
+        let run = self.header.id.clone();
+        let schemas = super::setup::schema_targets(&self.plan, &self.header.id);
+        let inputs = self.inputs.clone();
+        tokio::spawn(async move {
+            let progress = inputs.clone();
+            let status = provider::remove(&run, &resources, &schemas, |item| {
+                // A full queue loses a line of progress, never the removal.
+                let _ = progress.try_send(Input::TeardownProgress(item.clone()));
+            })
+            .await;
+            let _ = inputs.send(Input::TornDown(status)).await;
+        });
+    }
+
+    pub fn teardown_progress(&mut self, item: TeardownItem) {
+        if item.gone {
+            self.resource_gone(&item.id);
+        }
+        if let Some(teardown) = &mut self.teardown {
+            match teardown.items.iter_mut().find(|known| known.id == item.id) {
+                Some(known) => *known = item,
+                None => teardown.items.push(item),
+            }
+            let remaining = teardown.items.iter().filter(|item| !item.gone).count();
+            teardown.remaining_count = u64::try_from(remaining).unwrap_or(u64::MAX);
+        }
+        self.send_snapshot();
+    }
+
+    pub fn torn_down(&mut self, status: TeardownStatus) {
+        for item in status.items.iter().filter(|item| item.gone) {
+            self.resource_gone(&item.id);
+        }
+        let now = UnixMs::now();
+        for configuration in &self.configurations {
+            self.meter.gone_at(&configuration.plan.id, now);
+        }
+        let remaining: Vec<String> = status
+            .items
+            .iter()
+            .filter(|item| !item.gone)
+            .map(|item| format!("{} {}: {}", item.kind.words(), item.id, item.state))
+            .collect();
+        self.journal.note(EventKind::TeardownEnded {
+            remaining_count: status.remaining_count,
+            remaining: remaining.clone(),
+        });
+        if status.remaining_count > 0 {
+            self.exit_code = 4;
+        }
+        self.teardown = Some(status);
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        let cells = self.folder.read_cells().unwrap_or_else(|error| {
+            tracing::error!("the cells cannot be read back: {error}");
+            Vec::new()
+        });
+        if self.exit_code == 0
+            && self.launch.require_pass
+            && (cells.is_empty() || cells.iter().any(|cell| cell.verdict != Verdict::Pass))
+        {
+            self.exit_code = 3;
+        }
+        let now = UnixMs::now();
+        let configurations: Vec<report::ConfigurationInput> = self
+            .configurations
+            .iter()
+            .map(|c| report::ConfigurationInput {
+                id: c.plan.id.clone(),
+                title: c.plan.title.clone(),
+                kind: c.plan.source.kind().to_owned(),
+                accrued: self.meter.accrued_of(&c.plan.id, now),
+            })
+            .collect();
+        let cost = self.cost_status(now);
+        let summary = report::summarise(&report::SummaryInput {
+            header: &self.header,
+            ended: Some(now),
+            configurations: &configurations,
+            cells: &cells,
+            cost: &cost,
+            lines: &self.meter.lines(now),
+            teardown: self.teardown.as_ref(),
+        });
+        if let Err(error) = self.folder.write_summary(&summary) {
+            tracing::error!("the summary cannot be written: {error}");
+            self.exit_code = self.exit_code.max(1);
+        }
+        let remaining = self.teardown.as_ref().map_or(0, |t| t.remaining_count);
+        let text = format!(
+            "run {} ended: {} cells, remaining {remaining}, exit code {}",
+            self.header.id,
+            cells.len(),
+            self.exit_code
+        );
+        self.state = RunState::Ended { exit_code: self.exit_code };
+        self.journal.note(EventKind::RunEnded {
+            exit_code: self.exit_code,
+            text: text.clone(),
+            folder: self.folder.path().to_path_buf(),
+        });
+        self.finished = Some((self.exit_code, text));
+    }
+
+    pub fn removed(&mut self, id: &ConfigurationId, items: &[TeardownItem]) {
+        for item in items {
+            if item.gone {
+                self.resource_gone(&item.id);
+            } else {
+                let text = format!("{id}: {} remains: {}", item.id, item.state);
+                self.journal.note(EventKind::Note { level: crate::model::Level::Error, text });
+            }
+        }
+        self.meter.gone_at(id, UnixMs::now());
+    }
+}
+
+/// The removal of one configuration's own resources: its gate, then its database or schema.
+pub fn removal_of(
+    supervisor: &Supervisor,
+    id: &ConfigurationId,
+) -> impl Future<Output = Vec<TeardownItem>> + use<> {
+    let run = supervisor.header.id.clone();
+    let resources: Vec<Resource> = supervisor
+        .resources
+        .values()
+        .filter(|resource| resource.configuration.as_ref() == Some(id))
+        .cloned()
+        .collect();
+    let schemas = super::setup::schema_targets(&supervisor.plan, &supervisor.header.id);
+    async move { provider::remove(&run, &resources, &schemas, |_| {}).await.items }
+}
+
+fn waiting_item(resource: &Resource) -> TeardownItem {
+    TeardownItem {
+        kind: resource.kind,
+        id: resource.id.clone(),
+        state: "waiting".to_owned(),
+        gone: false,
+        since: UnixMs::now(),
+    }
+}
