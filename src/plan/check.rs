@@ -1,0 +1,86 @@
+//! From a tree to a checked plan.
+
+use super::{
+    basics, configuration,
+    password::Environment,
+    problem::Problems,
+    section::{Section, Span, Whole},
+    stage,
+    tree::{Node, Value},
+    types::Plan,
+};
+
+const KEYS: [&str; 14] = [
+    "name",
+    "seed",
+    "scale",
+    "hold_s",
+    "notify",
+    "zone",
+    "slo",
+    "mix",
+    "retry",
+    "lab",
+    "budget",
+    "load",
+    "configuration",
+    "stage",
+];
+/// TOML's integers end here.
+const HIGHEST_SEED: u64 = i64::MAX as u64;
+const DEFAULT_SEED: u64 = 1;
+const DEFAULT_SCALE: f64 = 0.01;
+const DEFAULT_HOLD_S: u64 = 600;
+
+/// The plan that a tree describes; `None` with every problem reported.
+pub(super) fn check(
+    root: &Node,
+    plan_argument: &str,
+    environment: Environment<'_>,
+    problems: &Problems,
+) -> Option<Plan> {
+    let section = Section::root(root, &KEYS, problems)?;
+    if matches!(&root.value, Value::Table(table) if table.is_empty()) {
+        section.report(
+            "found an empty plan, allowed: a plan with name, [budget], [[configuration]] and \
+             [[stage]]",
+        );
+        return None;
+    }
+    let name = section
+        .required("name", "a short name such as \"nightly\"")
+        .and_then(|item| basics::short_name(&item, 24, false, "-"));
+    let seeds = Whole { from: 0, to: HIGHEST_SEED, unit: "" };
+    let seed = section.whole_or("seed", &seeds, DEFAULT_SEED);
+    let shares = Span::from_to(0.0001, 1.0, "(a share of the full data set)");
+    let scale = section.number_or("scale", &shares, DEFAULT_SCALE);
+    let holds = Whole { from: 0, to: basics::WEEK_S, unit: "seconds" };
+    let hold_s = section.whole_or("hold_s", &holds, DEFAULT_HOLD_S);
+    let notify = basics::notify(&section);
+    let zone = section.item("zone").map(|item| item.text("where the runner stands, in words"));
+    let slo = basics::slo(&section);
+    let mix = basics::mix(&section);
+    let retry = basics::retry(&section);
+    let lab = basics::lab(&section);
+    let budget = basics::budget(&section);
+    let load = basics::load(&section);
+    let configurations = configuration::configurations(&section, plan_argument, environment);
+    let ids = configuration::ids(&section);
+    let stages = stage::stages(&section, load.as_ref().unwrap_or(&basics::DEFAULT_LOAD), &ids);
+    Some(Plan {
+        name: name?,
+        seed: seed?,
+        slo: slo?,
+        mix: mix?,
+        scale: scale?,
+        retry: retry?,
+        lab: lab?,
+        configurations: configurations?,
+        stages: stages?,
+        budget: budget?,
+        load: load?,
+        hold_s: hold_s?,
+        notify: notify?,
+        zone: zone.map_or(Some(None), |found| found.map(Some))?,
+    })
+}
