@@ -36,7 +36,7 @@ pub use order::{
     AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, RetryPolicy, TargetAddress,
     TargetSpec, TlsMode, WorkloadSpec,
 };
-pub use profile::{Fault, FaultKind, GateProfile};
+pub use profile::{Fault, FaultKind, GateConfig, GateListening, GateProfile, GateReport};
 pub use recording::{
     HIGHEST_TRACKABLE_NS, LOWEST_DISCERNIBLE_NS, Part, PartRecordings, Quantiles, Recording,
     SIGNIFICANT_DIGITS, TailParts, TailSums,

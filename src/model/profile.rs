@@ -1,6 +1,10 @@
-//! What a gate adds in front of a database.
+//! What a gate adds in front of a database, and what it and its parent say to each other.
+
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+
+use super::TargetAddress;
 
 /// The delays of one gate. Every delay is in milliseconds and is added once for each round trip of
 /// the protocol (a Sync or Query to its `ReadyForQuery`).
@@ -55,4 +59,35 @@ pub enum FaultKind {
     CutAfterCommit { every: u64 },
     /// A writing COMMIT is rolled back and answered with this SQLSTATE; one in `every` of them.
     FailCommit { sqlstate: String, every: u64 },
+}
+
+/// All that a gate needs to run: its parent writes it as one line of JSON to its standard input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateConfig {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The database behind the gate.
+    pub upstream: TargetAddress,
+    pub profile: GateProfile,
+    pub faults: Vec<Fault>,
+    /// Same seed, same jitter for the same order of connections.
+    pub seed: u64,
+}
+
+/// A gate's first line on its standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateListening {
+    /// The port it listens on.
+    pub listening: u16,
+}
+
+/// A gate's further lines on its standard output, one a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GateReport {
+    /// Over the last second, in percent of one processor.
+    pub cpu_percent: f64,
+    /// Client connections open now.
+    pub connections: u64,
+    /// Round trips answered since the gate started.
+    pub round_trips: u64,
 }

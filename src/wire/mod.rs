@@ -1,1 +1,23 @@
-//! placeholder
+//! The server side of the PostgreSQL protocol.
+//!
+//! The [`gate`] stands in front of a database, a process of its own, and adds the latency of
+//! another place and the faults of a bad day. The [`null`] endpoint answers without a database,
+//! for tests and for measuring the generator alone.
+
+mod delay;
+mod fault;
+pub mod gate;
+mod message;
+pub mod null;
+mod null_session;
+mod outbox;
+mod relay;
+mod replies;
+mod requests;
+mod startup;
+mod statement;
+mod timer;
+mod trip;
+
+pub use gate::GateError;
+pub use null::{FailOn, NullEndpoint, NullFailure, NullScript, Stall};
