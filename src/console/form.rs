@@ -1,0 +1,267 @@
+//! What the operator types to start a cell or to set a rate, checked in place.
+
+use tui_input::{Input, InputRequest};
+
+use crate::model::{Arrivals, Command, ConfigurationId, ConfigurationStatus, Load, RateStep, When};
+
+use super::record::Spans;
+
+/// Used where no cell has run yet: a short pilot cell.
+const PILOT: Spans = Spans { warmup_s: 60.0, measure_s: 120.0 };
+const PILOT_CONNECTIONS: u32 = 16;
+const PILOT_RATE: f64 = 100.0;
+/// A day: what is longer is a slip of the keyboard.
+const LONGEST_SPAN_S: f64 = 86_400.0;
+const LONGEST_INPUT: usize = 12;
+
+/// One line of the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Kind,
+    Rate,
+    Connections,
+    WarmUp,
+    Measure,
+    When,
+}
+
+impl Field {
+    /// The field's name on the screen.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Rate => "rate /s",
+            Self::Connections => "connections",
+            Self::WarmUp => "warm-up s",
+            Self::Measure => "measure s",
+            Self::When => "when",
+        }
+    }
+}
+
+/// A cell in the making.
+#[derive(Clone, Debug)]
+pub(super) struct StartForm {
+    pub configuration: ConfigurationId,
+    /// Whether the configuration runs a cell as the form is opened.
+    pub busy: bool,
+    pub open_loop: bool,
+    pub when: When,
+    pub focus: Field,
+    pub max_rate: f64,
+    /// What is wrong with a field, and what would be right.
+    pub errors: Vec<(Field, String)>,
+    arrivals: Arrivals,
+    rate: Input,
+    connections: Input,
+    warmup: Input,
+    measure: Input,
+}
+
+impl StartForm {
+    /// A form filled with the configuration's running or last load.
+    pub(super) fn new(status: &ConfigurationStatus, spans: Option<Spans>, max_rate: f64) -> Self {
+        let running = status.cell.as_ref().map(|cell| cell.load);
+        let load = running.or_else(|| status.last.as_ref().map(|last| last.load));
+        let load = load.unwrap_or(Load::Closed { connections: PILOT_CONNECTIONS });
+        let spans = spans.unwrap_or(PILOT);
+        let arrivals = match load {
+            Load::Open { arrivals, .. } => arrivals,
+            Load::Closed { .. } => Arrivals::default(),
+        };
+        Self {
+            configuration: status.id.clone(),
+            busy: running.is_some(),
+            open_loop: load.rate().is_some(),
+            when: When::Now,
+            focus: Field::Kind,
+            max_rate,
+            errors: Vec::new(),
+            arrivals,
+            rate: number(load.rate().unwrap_or(PILOT_RATE.min(max_rate))),
+            connections: Input::new(load.connections().to_string()),
+            warmup: number(spans.warmup_s),
+            measure: number(spans.measure_s),
+        }
+    }
+
+    /// The fields that the form has now: a closed loop has no rate.
+    pub(super) fn fields(&self) -> Vec<Field> {
+        let mut fields = vec![Field::Kind];
+        if self.open_loop {
+            fields.push(Field::Rate);
+        }
+        fields.extend([Field::Connections, Field::WarmUp, Field::Measure, Field::When]);
+        fields
+    }
+
+    /// What a typed field holds; `None` for a choice.
+    pub(super) const fn input(&self, field: Field) -> Option<&Input> {
+        match field {
+            Field::Rate => Some(&self.rate),
+            Field::Connections => Some(&self.connections),
+            Field::WarmUp => Some(&self.warmup),
+            Field::Measure => Some(&self.measure),
+            Field::Kind | Field::When => None,
+        }
+    }
+
+    /// What is wrong with a field.
+    pub(super) fn error(&self, field: Field) -> Option<&str> {
+        self.errors.iter().find(|(wrong, _)| *wrong == field).map(|(_, what)| what.as_str())
+    }
+
+    pub(super) fn move_focus(&mut self, forward: bool) {
+        let fields = self.fields();
+        let at = fields.iter().position(|field| *field == self.focus).unwrap_or(0);
+        let step = if forward { 1 } else { fields.len() - 1 };
+        self.focus = fields[(at + step) % fields.len()];
+    }
+
+    /// Changes the choice in focus; a typed field has none.
+    pub(super) fn change(&mut self) {
+        match self.focus {
+            Field::Kind => self.open_loop = !self.open_loop,
+            Field::When => {
+                self.when = if self.when == When::Now { When::After } else { When::Now };
+            }
+            _ => return,
+        }
+        self.errors.clear();
+    }
+
+    /// Types into the field in focus. Returns whether it took the request.
+    pub(super) fn type_in(&mut self, request: InputRequest) -> bool {
+        let input = match self.focus {
+            Field::Rate => &mut self.rate,
+            Field::Connections => &mut self.connections,
+            Field::WarmUp => &mut self.warmup,
+            Field::Measure => &mut self.measure,
+            Field::Kind | Field::When => return false,
+        };
+        if !type_number(input, request) {
+            return false;
+        }
+        let focus = self.focus;
+        self.errors.retain(|(field, _)| *field != focus);
+        true
+    }
+
+    /// The command, or the fields that are wrong with the first of them in focus.
+    pub(super) fn submit(&mut self) -> Option<Command> {
+        let rate = check_rate(self.rate.value(), self.max_rate);
+        let connections = check_connections(self.connections.value());
+        let warmup = check_span(self.warmup.value(), 0.0);
+        let measure = check_span(self.measure.value(), 1.0);
+        self.errors.clear();
+        if self.open_loop {
+            self.note(Field::Rate, &rate);
+        }
+        self.note(Field::Connections, &connections);
+        self.note(Field::WarmUp, &warmup);
+        self.note(Field::Measure, &measure);
+        if let Some((field, _)) = self.errors.first() {
+            self.focus = *field;
+            return None;
+        }
+        let connections = connections.ok()?;
+        let load = if self.open_loop {
+            Load::Open { rate: rate.ok()?, arrivals: self.arrivals, connections }
+        } else {
+            Load::Closed { connections }
+        };
+        Some(Command::StartCell {
+            configuration: self.configuration.clone(),
+            load,
+            warmup_s: warmup.ok()?,
+            measure_s: measure.ok()?,
+            when: self.when,
+        })
+    }
+
+    fn note<T>(&mut self, field: Field, checked: &Result<T, String>) {
+        if let Err(what) = checked {
+            self.errors.push((field, what.clone()));
+        }
+    }
+}
+
+/// A rate being typed for a running open cell.
+#[derive(Clone, Debug)]
+pub(super) struct RateForm {
+    pub configuration: ConfigurationId,
+    /// The rate as the form was opened, arrivals per second.
+    pub current: f64,
+    pub max_rate: f64,
+    pub input: Input,
+    pub error: Option<String>,
+}
+
+impl RateForm {
+    pub(super) fn new(configuration: ConfigurationId, current: f64, max_rate: f64) -> Self {
+        Self { configuration, current, max_rate, input: number(current), error: None }
+    }
+
+    /// Types into the form. Returns whether it took the request.
+    pub(super) fn type_in(&mut self, request: InputRequest) -> bool {
+        let taken = type_number(&mut self.input, request);
+        if taken {
+            self.error = None;
+        }
+        taken
+    }
+
+    /// The command, or `None` with the error set.
+    pub(super) fn submit(&mut self) -> Option<Command> {
+        match check_rate(self.input.value(), self.max_rate) {
+            Ok(rate) => Some(Command::StepRate {
+                configuration: self.configuration.clone(),
+                step: RateStep::To { rate },
+            }),
+            Err(what) => {
+                self.error = Some(what);
+                None
+            }
+        }
+    }
+}
+
+fn number(value: f64) -> Input {
+    let text = format!("{value:.2}");
+    Input::new(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+}
+
+/// Only what can be part of a number is taken, so that every other key keeps its meaning.
+fn type_number(input: &mut Input, request: InputRequest) -> bool {
+    if let InputRequest::InsertChar(c) = request
+        && !(c.is_ascii_digit() || c == '.')
+    {
+        return false;
+    }
+    let full = input.value().len() >= LONGEST_INPUT;
+    if !(full && matches!(request, InputRequest::InsertChar(_))) {
+        input.handle(request);
+    }
+    true
+}
+
+fn check_rate(text: &str, max: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= max => Ok(rate),
+        _ => Err(format!("above 0, at most {max} (the plan's max_rate)")),
+    }
+}
+
+fn check_connections(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(connections) if connections > 0 => Ok(connections),
+        _ => Err("a whole number from 1".to_owned()),
+    }
+}
+
+fn check_span(text: &str, least: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (least..=LONGEST_SPAN_S).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("seconds, {least} to {LONGEST_SPAN_S}")),
+    }
+}

@@ -1,0 +1,187 @@
+//! The two lines at the top: the run, and its money.
+
+use ratatui::text::{Line, Span};
+
+use crate::model::{
+    Basis, CostStatus, GuardState, Money, RunState, Snapshot, UnixMs, format_clock,
+};
+
+use super::{
+    super::{
+        state::{LinkState, State},
+        theme::Theme,
+    },
+    figures::money,
+    text::{Part, line, two_sided},
+};
+
+/// Columns of the budget's bar.
+const BAR: usize = 26;
+/// The narrowest screen that has one.
+const WIDE: usize = 100;
+
+/// The run: its name, what it is, where it stands, and whether the engine is there.
+pub(super) fn run(state: &State, theme: &Theme, width: usize) -> Line<'static> {
+    let separator = Span::styled(theme.symbols.dot, theme.dim);
+    let Some(snapshot) = &state.snapshot else {
+        let parts = vec![
+            Part::new(0, " rampdeck", theme.strong),
+            Part::new(1, "waiting for the engine's first snapshot", theme.plain),
+        ];
+        return line(parts, &separator, width);
+    };
+    let header = &snapshot.header;
+    let mut left = vec![
+        Part::new(8, " rampdeck", theme.dim),
+        Part::new(1, format!(" {}", header.id).trim_start().to_owned(), theme.strong),
+    ];
+    if header.rehearsal {
+        let words = "REHEARSAL latency added, prices simulated";
+        left.push(Part::new(4, words, theme.accent).or("REHEARSAL"));
+    }
+    two_sided(left, right(state, snapshot, theme), &separator, width)
+}
+
+fn right(state: &State, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if let Some(word) = run_word(&snapshot.state) {
+        parts.push(Part::new(2, word, theme.warn));
+    }
+    if let Some(stage) = &snapshot.stage {
+        let text = format!("{} {}/{}", stage.name, stage.index, stage.of);
+        parts.push(Part::new(5, text, theme.plain));
+    }
+    let elapsed = format_clock(snapshot.at.seconds_since(snapshot.header.started));
+    parts.push(Part::new(6, elapsed, theme.plain));
+    let consoles = match snapshot.consoles {
+        1 => "1 console".to_owned(),
+        count => format!("{count} consoles"),
+    };
+    parts.push(Part::new(9, consoles, theme.dim));
+    parts.push(engine(state, theme));
+    parts
+}
+
+fn engine(state: &State, theme: &Theme) -> Part {
+    let age = state.stale_s().map(|age| age.floor());
+    match (&state.link, age, &state.ended) {
+        (_, _, Some(_)) => Part::new(7, "engine done ", theme.plain),
+        (LinkState::Lost { .. }, age, None) => {
+            let text = age.map_or_else(String::new, |age| format!(", last seen {age} s ago"));
+            Part::new(0, format!("ENGINE LOST{text} "), theme.bad)
+        }
+        (LinkState::Live, Some(age), None) => {
+            Part::new(0, format!("ENGINE SILENT for {age} s "), theme.warn)
+        }
+        (LinkState::Live, None, None) => Part::new(7, "engine live ", theme.good),
+    }
+}
+
+const fn run_word(state: &RunState) -> Option<&'static str> {
+    match state {
+        RunState::SettingUp { .. } => Some("SETTING UP"),
+        RunState::Running => None,
+        RunState::Paused => Some("PAUSED"),
+        RunState::Holding => Some("HOLDING"),
+        RunState::TearingDown => Some("TEARING DOWN"),
+        RunState::Ended { .. } => Some("ENDED"),
+    }
+}
+
+/// The money: what is spent, how fast, and where it stops.
+pub(super) fn budget(cost: &CostStatus, theme: &Theme, width: usize) -> Line<'static> {
+    let separator = Span::styled(theme.symbols.dot, theme.dim);
+    let (low, high) = cost.unpublished;
+    let mut accrued = format!("{} accrued", money(cost.accrued));
+    let short = accrued.clone();
+    if high > Money::ZERO {
+        let dash = theme.symbols.dash;
+        accrued = format!("{accrued} + {}{dash}{} not yet published", money(low), money(high));
+    }
+    let mut parts = vec![Part::new(1, accrued, guard_style(cost.state, theme)).or(short)];
+    parts.push(Part::new(3, format!("{}/h", money(cost.per_hour)), theme.plain));
+    if cost.projected > Money::ZERO {
+        parts.push(Part::new(7, format!("projected {}", money(cost.projected)), theme.plain));
+    }
+    parts.push(Part::new(4, format!("guard {}", money(cost.guard)), theme.plain));
+    parts.push(Part::new(2, format!("cap {} USD", money(cost.cap)), theme.plain));
+    if let Some(word) = guard_word(cost.state) {
+        parts.push(Part::new(0, word, theme.bad));
+    }
+    let basis = match cost.basis {
+        Basis::Measured => "measured",
+        Basis::Estimated => "estimated",
+        Basis::Simulated => "simulated",
+    };
+    parts.push(Part::new(5, basis, theme.accent));
+    let mut spans = vec![Span::styled(" budget ", theme.dim)];
+    if width >= WIDE {
+        spans.extend(bar(cost, theme));
+        spans.push(Span::raw("  "));
+    }
+    let used: usize = spans.iter().map(Span::width).sum();
+    if used >= width {
+        return Line::default();
+    }
+    spans.extend(line(parts, &separator, width - used).spans);
+    Line::from(spans)
+}
+
+fn bar(cost: &CostStatus, theme: &Theme) -> Vec<Span<'static>> {
+    let full = filled(cost.accrued, cost.cap);
+    let guard = filled(cost.guard, cost.cap).saturating_sub(1);
+    (0..BAR)
+        .map(|at| {
+            if at < full {
+                Span::styled(theme.symbols.full, guard_style(cost.state, theme))
+            } else if at == guard || at == BAR - 1 {
+                Span::styled(theme.symbols.limit, theme.strong)
+            } else {
+                Span::styled(theme.symbols.empty, theme.dim)
+            }
+        })
+        .collect()
+}
+
+/// How many of the bar's columns an amount takes; anything takes one.
+fn filled(amount: Money, of: Money) -> usize {
+    if of <= Money::ZERO || amount <= Money::ZERO {
+        return 0;
+    }
+    let columns = amount.amount() * rust_decimal::Decimal::from(BAR) / of.amount();
+    usize::try_from(columns.ceil()).unwrap_or(BAR).min(BAR)
+}
+
+const fn guard_word(state: GuardState) -> Option<&'static str> {
+    match state {
+        GuardState::Ok => None,
+        GuardState::Warn => Some("GUARD WARNS"),
+        GuardState::NoNewCells => Some("GUARD: NO NEW CELLS"),
+        GuardState::Teardown => Some("GUARD: TEARDOWN"),
+    }
+}
+
+const fn guard_style(state: GuardState, theme: &Theme) -> ratatui::style::Style {
+    match state {
+        GuardState::Ok => theme.plain,
+        GuardState::Warn => theme.warn,
+        GuardState::NoNewCells | GuardState::Teardown => theme.bad,
+    }
+}
+
+/// What an operator can do while the engine does not answer.
+pub(super) fn lost(state: &State, theme: &Theme, width: usize) -> Vec<Line<'static>> {
+    let LinkState::Lost { why } = &state.link else { return Vec::new() };
+    if state.ended.is_some() {
+        return Vec::new();
+    }
+    let from = state.last_seen.map(UnixMs::time_of_day).unwrap_or_default();
+    let run = state.run().map_or("RUN", |run| run.as_str());
+    let text = format!(
+        "The engine does not answer; what you see is from {from}. Trying again each second. \
+         Without it, `rampdeck teardown {run}` removes everything."
+    );
+    let mut lines: Vec<String> = super::text::wrap(&text, width.saturating_sub(2), &theme.symbols);
+    lines.push(super::text::words(why, width.saturating_sub(2), &theme.symbols));
+    lines.into_iter().map(|text| Line::styled(format!(" {text}"), theme.warn)).collect()
+}
