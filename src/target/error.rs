@@ -1,0 +1,167 @@
+//! Why a database could not be reached, in words an operator can act on.
+
+use std::{error::Error as _, io};
+
+use tokio_postgres::{Error, error::SqlState};
+
+use crate::model::{TargetAddress, TargetSpec, TlsMode};
+
+/// The class of a failure to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectErrorKind {
+    /// Nothing listens at the address, or no way leads to it.
+    Refused,
+    /// The time limit of the target was over.
+    Timeout,
+    /// User, password or token were not accepted.
+    Authentication,
+    /// Encryption could not be agreed on, or the server's certificate is not to be trusted.
+    Tls,
+    /// The server answered with another error; its SQLSTATE.
+    Server(String),
+    Other,
+}
+
+/// A failure to connect. Its text names the address, database, user and what to do; never a
+/// password.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot connect to {place}: {what}; {advice}")]
+pub struct ConnectError {
+    kind: ConnectErrorKind,
+    sqlstate: Option<String>,
+    place: String,
+    what: String,
+    advice: String,
+}
+
+impl ConnectError {
+    /// The class of the failure.
+    #[must_use]
+    pub const fn kind(&self) -> &ConnectErrorKind {
+        &self.kind
+    }
+
+    /// The server's SQLSTATE, where the server answered.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<&str> {
+        self.sqlstate.as_deref()
+    }
+
+    pub(super) fn timeout(target: &TargetSpec) -> Self {
+        let what = format!("no answer within {} ms", target.connect_timeout_ms);
+        Self::new(target, ConnectErrorKind::Timeout, None, what)
+    }
+
+    pub(super) fn tls(target: &TargetSpec, what: String) -> Self {
+        Self::new(target, ConnectErrorKind::Tls, None, what)
+    }
+
+    pub(super) fn other(target: &TargetSpec, what: String) -> Self {
+        Self::new(target, ConnectErrorKind::Other, None, what)
+    }
+
+    pub(super) fn from_postgres(target: &TargetSpec, error: &Error) -> Self {
+        let sqlstate = error.code().map(|code| code.code().to_owned());
+        Self::new(target, kind_of(error), sqlstate, text_of(error))
+    }
+
+    fn new(
+        target: &TargetSpec,
+        kind: ConnectErrorKind,
+        sqlstate: Option<String>,
+        what: String,
+    ) -> Self {
+        let advice = advice(target, &kind, sqlstate.as_deref());
+        Self { kind, sqlstate, place: place(target), what, advice }
+    }
+}
+
+fn place(target: &TargetSpec) -> String {
+    let address = match &target.address {
+        TargetAddress::Tcp { host, port, hostaddr: None } => format!("{host} port {port}"),
+        TargetAddress::Tcp { host, port, hostaddr: Some(address) } => {
+            format!("{host} ({address}) port {port}")
+        }
+        TargetAddress::Unix { directory, port } => {
+            format!("socket {}/.s.PGSQL.{port}", directory.display())
+        }
+    };
+    format!("{address}, database {}, as {}", target.database, target.user)
+}
+
+/// The crate keeps its own classes private: beyond SQLSTATE and the system's error they can only
+/// be told by its texts, which the tests of this room pin.
+fn kind_of(error: &Error) -> ConnectErrorKind {
+    if let Some(code) = error.code() {
+        return if code.code().starts_with("28") {
+            ConnectErrorKind::Authentication
+        } else {
+            ConnectErrorKind::Server(code.code().to_owned())
+        };
+    }
+    match error.to_string().as_str() {
+        "error performing TLS handshake" => return ConnectErrorKind::Tls,
+        "authentication error" | "invalid configuration" => {
+            return ConnectErrorKind::Authentication;
+        }
+        _ => {}
+    }
+    match error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind)
+    {
+        Some(io::ErrorKind::TimedOut) => ConnectErrorKind::Timeout,
+        Some(
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::NotFound
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable,
+        ) => ConnectErrorKind::Refused,
+        _ => ConnectErrorKind::Other,
+    }
+}
+
+/// What happened: the server's own message with its SQLSTATE, else the innermost cause.
+fn text_of(error: &Error) -> String {
+    if let Some(server) = error.as_db_error() {
+        return format!("{} (SQLSTATE {})", server.message(), server.code().code());
+    }
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn advice(target: &TargetSpec, kind: &ConnectErrorKind, sqlstate: Option<&str>) -> String {
+    match kind {
+        ConnectErrorKind::Refused => "check that the server runs and listens there".into(),
+        ConnectErrorKind::Timeout => {
+            "check the network, security groups and the server's health, or raise the connect \
+             timeout"
+                .into()
+        }
+        ConnectErrorKind::Authentication if target.password.is_none() => {
+            "check the user and the server's access rules, or give a password".into()
+        }
+        ConnectErrorKind::Authentication => {
+            "check the user, the password and the server's access rules".into()
+        }
+        ConnectErrorKind::Tls => match &target.tls {
+            TlsMode::Verified { ca_file: Some(path) } => format!(
+                "check that the server has TLS on, that its certificate names this host and was \
+                 signed by an authority in {}",
+                path.display()
+            ),
+            _ => "check that the server has TLS on, that its certificate names this host and was \
+                  signed by an authority this system trusts"
+                .into(),
+        },
+        ConnectErrorKind::Server(_) if sqlstate == Some(SqlState::INVALID_CATALOG_NAME.code()) => {
+            "create the database or name another one".into()
+        }
+        ConnectErrorKind::Server(_) if sqlstate == Some(SqlState::TOO_MANY_CONNECTIONS.code()) => {
+            "use fewer connections or raise the server's limit".into()
+        }
+        ConnectErrorKind::Server(_) | ConnectErrorKind::Other => {
+            "see the server's log for more".into()
+        }
+    }
+}
