@@ -4,8 +4,10 @@
 //! generates the load, and a console watches and drives through a socket. `ARCHITECTURE.md` has the
 //! picture; a test keeps the rooms' boundaries.
 
+pub mod cli;
 pub mod console;
 pub mod cost;
+pub mod engine;
 pub mod link;
 pub mod load;
 pub mod model;

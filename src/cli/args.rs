@@ -134,6 +134,9 @@ pub struct ScreenArgs {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
+    /// Draw without colours; NO_COLOR in the environment says the same
+    #[arg(long)]
+    pub no_color: bool,
     /// A key map that changes what it names, on top of the default
     #[arg(long, value_name = "FILE")]
     pub keymap: Option<PathBuf>,

@@ -74,7 +74,7 @@ fn dispatch(command: Command) -> Result<u8> {
         // These have standard streams that carry frames, and no terminal.
         Command::Engine => helper_process(start::engine()),
         Command::Agent => agent(),
-        Command::Gate => helper_process(start::gate()),
+        Command::Gate => crate::wire::gate::main().map(|()| exit::DONE).map_err(Into::into),
         other => {
             color_eyre::install()?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -111,7 +111,7 @@ fn log_to_stderr() {
 
 async fn operator_command(command: Command) -> Result<u8> {
     match command {
-        Command::Rehearse(args) => start::run(PlanSource::BuiltIn, args).await,
+        Command::Rehearse(args) => start::run(PlanSource::Rehearse, args).await,
         Command::Run { plan, args } => start::run(PlanSource::File(plan), args).await,
         Command::Attach { run, screen } => attach(run.as_deref(), &screen).await,
         Command::Status { run, json } => status::print(run.as_deref(), json).await,
@@ -151,14 +151,16 @@ fn has_terminal() -> bool {
 /// Shows the console on a run until the operator leaves or the run ends.
 async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
     let options = ConsoleOptions {
-        run: entry.run.clone(),
         socket: entry.socket.clone(),
         build: crate::engine::build().to_owned(),
-        ascii: screen.ascii,
         keymap: screen.keymap.clone(),
+        no_color: screen.no_color,
+        ascii: screen.ascii,
     };
     match crate::console::run(options).await? {
-        ConsoleExit::Detached => {
+        // Nothing is said to a terminal that is gone.
+        ConsoleExit::HungUp { .. } => Ok(exit::DONE),
+        ConsoleExit::Detached { .. } => {
             println!(
                 "detached: run {0} goes on. Return with: rampdeck attach {0}\nRemove everything it made with: rampdeck teardown {0}",
                 entry.run
@@ -169,7 +171,7 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
             println!("{text}\nsummary at {}", entry.folder.join("summary.json").display());
             Ok(exit_code)
         }
-        ConsoleExit::Lost => Err(eyre!(
+        ConsoleExit::Lost { .. } => Err(eyre!(
             "the engine of {0} has gone without ending the run; remove what it made with: rampdeck teardown {0}",
             entry.run
         )),

@@ -32,7 +32,7 @@ const START_POLL: Duration = Duration::from_millis(20);
 
 /// Runs a plan.
 pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
-    let plan = plan::load(&source, &args.overrides)?;
+    let plan = plan::load(source.clone(), &args.overrides)?;
     let answers = headless::parse_answers(&args.answers).map_err(|e| Usage(e.to_string()))?;
     let console = !args.headless && has_terminal();
     let id = registry::new_run_id(&plan.name)?;
@@ -40,7 +40,7 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
         Some(out) => std::path::absolute(out)?,
         None => registry::data_folder()?.join("runs").join(id.as_str()),
     };
-    RunFolder::create(&folder).map_err(|e| Usage(e.to_string()))?;
+    RunFolder::create(folder.clone()).map_err(|e| Usage(e.to_string()))?;
     let socket = registry::socket_folder()?.join(format!("{id}.sock"));
     let launch = Launch {
         run: id.clone(),
@@ -132,10 +132,4 @@ pub async fn engine() -> Result<u8> {
         Ok(code) => Ok(code),
         Err(error) => bail!("{error}"),
     }
-}
-
-/// A gate's process: told what to do on the first line of standard input.
-pub async fn gate() -> Result<u8> {
-    crate::wire::gate::run_from_stdin().await?;
-    Ok(0)
 }

@@ -11,7 +11,7 @@ use crate::{
     link::Role,
     model::{ConfigurationState, ConfigurationStatus, RunState, Snapshot, format_clock, format_duration},
     plan::{self, PlanSource, StageKind},
-    report::{JournalReader, RunFolder},
+    report::RunFolder,
 };
 
 /// Prints how a run stands.
@@ -29,8 +29,8 @@ pub async fn print(name: Option<&str>, as_json: bool) -> Result<u8> {
         }
         return Ok(0);
     }
-    let folder = RunFolder::open(&entry.folder)?;
-    let journal = JournalReader::read(&folder.journal_path())?;
+    let folder = RunFolder::open(entry.folder.clone())?;
+    let journal = folder.read_journal()?;
     let summary = folder.read_summary().ok();
     let state = state_of(&entry);
     if as_json {
@@ -55,9 +55,9 @@ fn state_of(entry: &Entry) -> String {
     if entry.is_going_on() {
         return "going on".to_owned();
     }
-    let ended = RunFolder::open(&entry.folder)
+    let ended = RunFolder::open(entry.folder.clone())
         .ok()
-        .and_then(|folder| JournalReader::read(&folder.journal_path()).ok())
+        .and_then(|folder| folder.read_journal().ok())
         .and_then(|journal| journal.exit_code());
     match ended {
         Some(code) => format!("ended, exit code {code}"),
@@ -147,7 +147,7 @@ pub fn list(as_json: bool) -> Result<u8> {
 
 /// Checks a plan and says what it would do.
 pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
-    let plan = plan::load(source, overrides)?;
+    let plan = plan::load(source.clone(), overrides)?;
     println!("plan {} is good: scale {}, seed {}", plan.name, plan.scale, plan.seed);
     for configuration in &plan.configurations {
         println!("  {:<6} {} ({})", configuration.id, configuration.title, configuration.source.kind());

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     link::{Role, ServerFrame},
-    model::{Command, EventKind, TargetSpec, TeardownItem, TeardownStatus},
+    model::{Command, EventKind, TargetSpec, TeardownItem},
     provider::{self, process},
-    report::{JournalReader, JournalWriter, RunFolder},
+    report::{Journal as JournalFile, JournalReader, RunFolder},
 };
 
 /// What a run leaves where something remains.
@@ -37,7 +37,7 @@ pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
             Err(error) => {
                 let Some(engine) = &entry.engine else { return Err(error) };
                 eprintln!("rampdeck: the engine does not answer ({error}): ending process {}", engine.pid);
-                process::end(engine, ENGINE_GRACE).await;
+                process::end(engine, ENGINE_GRACE).await?;
             }
         }
     }
@@ -92,15 +92,15 @@ async fn through_engine(mut client: Client, entry: &Entry) -> Result<u8> {
 }
 
 async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
-    let folder = RunFolder::open(&entry.folder)?;
+    let folder = RunFolder::open(entry.folder.clone())?;
     // An engine that starts or still ends would remove and make at the same time.
-    let lock = std::fs::File::options().create(true).truncate(false).write(true).open(folder.lock_path());
+    let lock = std::fs::File::options().create(true).truncate(false).write(true).open(folder.engine_lock());
     if let Ok(lock) = &lock
         && lock.try_lock().is_err()
     {
         bail!("another process owns the run in {}: wait until it has ended", entry.folder.display());
     }
-    let journal = JournalReader::read(&folder.journal_path())?;
+    let journal = folder.read_journal()?;
     let schemas = schema_targets(entry, &folder, urls)?;
     let resources = journal.resources();
     let mut events = Journal::open(&folder, &journal);
@@ -116,17 +116,17 @@ async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
     }
     let remaining = status.items.iter().filter(|item| !item.gone).map(|i| i.id.clone()).collect();
     events.write(EventKind::TeardownEnded { remaining_count: status.remaining_count, remaining });
-    summarise(&folder, &status);
+    summarise(&folder);
     let _ = std::fs::remove_file(&entry.socket);
     Ok(said(status.remaining_count))
 }
 
 /// The summary of a run whose engine is gone, from its journal and recordings.
-fn summarise(folder: &RunFolder, status: &TeardownStatus) {
-    let rebuilt = crate::report::rebuild(folder, Some(status))
+fn summarise(folder: &RunFolder) {
+    let rebuilt = crate::report::rebuild(folder)
         .and_then(|summary| folder.write_summary(&summary));
     match rebuilt {
-        Ok(()) => println!("summary at {}", folder.path().join("summary.json").display()),
+        Ok(()) => println!("summary at {}", folder.summary().display()),
         Err(error) => eprintln!("rampdeck: the summary cannot be rebuilt: {error}"),
     }
 }
@@ -154,8 +154,8 @@ fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<
         };
         overrides.push(format!("configuration.{configuration}.url={url}"));
     }
-    let source = crate::plan::PlanSource::File(folder.plan_path());
-    match crate::plan::load(&source, &overrides) {
+    let source = crate::plan::PlanSource::File(folder.plan());
+    match crate::plan::load(source, &overrides) {
         Ok(plan) => Ok(crate::engine::schema_targets(&plan, &entry.run)),
         Err(errors) => {
             if !urls.is_empty() {
@@ -170,14 +170,14 @@ fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<
 /// The journal of a run whose engine is gone: an epoch of its own. A full disk is told and never
 /// blocks a removal.
 struct Journal {
-    writer: Option<JournalWriter>,
+    writer: Option<JournalFile>,
     seq: u64,
     epoch: u64,
 }
 
 impl Journal {
     fn open(folder: &RunFolder, read: &JournalReader) -> Self {
-        let writer = JournalWriter::open(&folder.journal_path())
+        let writer = folder.open_journal()
             .inspect_err(|error| eprintln!("rampdeck: the journal cannot be written: {error}"))
             .ok();
         Self { writer, seq: read.last_seq(), epoch: read.last_epoch() + 1 }
@@ -203,8 +203,8 @@ impl Journal {
 /// Looks whether anything of a run remains.
 pub async fn verify(name: &str) -> Result<u8> {
     let entry = registry::find(name)?;
-    let folder = RunFolder::open(&entry.folder)?;
-    let journal = JournalReader::read(&folder.journal_path())?;
+    let folder = RunFolder::open(entry.folder.clone())?;
+    let journal = folder.read_journal()?;
     let schemas = schema_targets(&entry, &folder, &[])?;
     let remaining = provider::verify(&entry.run, &journal.resources(), &schemas).await;
     for thing in &remaining {

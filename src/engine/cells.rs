@@ -16,7 +16,7 @@ use crate::{
         RunState, RunnerSample, UnixMs, Window, WorkloadSpec,
     },
     provider::process,
-    report::HlogWriter,
+    report::{CellHeader, HlogWriter},
 };
 
 /// Ids of one attempt: 2^32 orders, more than any cell makes.
@@ -111,7 +111,7 @@ impl Supervisor {
         if self.agent.is_none() {
             return false;
         }
-        if self.guard >= GuardState::NoNewCells {
+        if self.guard.state() >= GuardState::NoNewCells {
             if !self.runner_is_busy() {
                 self.begin_teardown("the guard: no new cells may start", 5);
             }
@@ -190,14 +190,34 @@ impl Supervisor {
         if let Some(agent) = &self.agent {
             agent.send(AgentCommand::Run(Box::new(order.clone())));
         }
-        let log = HlogWriter::create(&self.folder, &cell, UnixMs::now());
-        let log = log.inspect_err(|e| tracing::error!("no histogram log for {cell}: {e}")).ok();
+        let tracker = Tracker::new(order, request.stage, running);
+        let log = self.histogram_log(&tracker);
         self.configurations[at].cell = Some(ActiveCell {
-            tracker: Tracker::new(order, request.stage, running),
+            tracker,
             log,
             planned: request.planned,
             cut: None,
         });
+    }
+
+    /// The log of a cell's windows; without it (a full disk) the cell still runs.
+    fn histogram_log(&self, tracker: &Tracker) -> Option<HlogWriter> {
+        let order = &tracker.order;
+        let header = CellHeader {
+            cell: order.cell.clone(),
+            configuration: order.configuration.clone(),
+            stage: tracker.stage.clone(),
+            attempt: order.attempt.ordinal,
+            load: order.load,
+            warmup_s: order.warmup_s,
+            measure_s: order.measure_s,
+            conditions: self.conditions(tracker, None),
+            started: tracker.started,
+        };
+        self.folder
+            .create_hlog(&header)
+            .inspect_err(|e| tracing::error!("no histogram log for {}: {e}", order.cell))
+            .ok()
     }
 
     fn order(
@@ -327,7 +347,7 @@ impl Supervisor {
         tokio::spawn(async move {
             let report = match direct {
                 Some(direct) if checkable => {
-                    crate::workload::check_invariants(&direct, &order.attempt, &acknowledged)
+                    crate::workload::invariants::check(&direct, &order.attempt, &acknowledged)
                         .await
                         .map_err(|e| e.to_string())
                 }

@@ -219,8 +219,7 @@ async fn write_frames(
                     writer.send(&ServerFrame::Snapshot(Box::new((*newest).clone()))).await?;
                 }
             }
-            over = ended.wait_for(Option::is_some) => {
-                let over = over.ok().and_then(|o| o.clone());
+            over = ending(&mut ended) => {
                 if let Some((exit_code, text)) = over {
                     writer.send(&ServerFrame::Ended { exit_code, text }).await?;
                 }
@@ -228,6 +227,11 @@ async fn write_frames(
             }
         }
     }
+}
+
+/// Waits for the end of the run.
+async fn ending(ended: &mut watch::Receiver<Option<(u8, String)>>) -> Option<(u8, String)> {
+    ended.wait_for(Option::is_some).await.ok().and_then(|over| over.clone())
 }
 
 fn lost_events(seq: u64, lost: u64) -> Event {

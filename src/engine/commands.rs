@@ -109,7 +109,7 @@ impl Supervisor {
     fn may_start(&self, at: usize) -> Result<(), String> {
         let configuration = &self.configurations[at];
         let id = &configuration.plan.id;
-        if self.guard >= GuardState::NoNewCells {
+        if self.guard.state() >= GuardState::NoNewCells {
             return Err("the guard allows no new cells: the budget's threshold is near".to_owned());
         }
         match &configuration.base {

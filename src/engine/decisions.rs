@@ -93,9 +93,11 @@ impl Supervisor {
     }
 
     fn priced(&self, option: &OptionPlan) -> DecisionOption {
-        let remaining = self.progress.remaining_stages();
-        // The decision itself is begun and so not among what remains.
-        let price = cost::price_option(&self.plan, &self.meter, &remaining, &option.action);
+        // The decision itself has begun and so is not among what remains.
+        let stages = self.progress.remaining_stages();
+        let configurations = self.present();
+        let ahead = self.ahead(&stages, &configurations);
+        let price = cost::price_option(&self.plan, &option.action, &ahead, &self.rates);
         DecisionOption {
             key: option.key.clone(),
             label: option.label.clone(),

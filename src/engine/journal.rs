@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{clients::Broadcaster, notify};
 use crate::{
     model::{Event, EventKind, UnixMs},
-    report::JournalWriter,
+    report::{Journal as JournalFile, ReportError},
 };
 
 /// Events kept for clients that attach late.
@@ -13,7 +13,7 @@ const KEPT: usize = 200;
 
 /// Writes the journal and tells the clients.
 pub struct Journal {
-    writer: JournalWriter,
+    writer: JournalFile,
     broadcaster: Broadcaster,
     seq: u64,
     epoch: u64,
@@ -25,7 +25,7 @@ pub struct Journal {
 
 impl Journal {
     pub fn new(
-        writer: JournalWriter,
+        writer: JournalFile,
         broadcaster: Broadcaster,
         last: (u64, u64),
         hook: Option<Vec<String>>,
@@ -50,7 +50,7 @@ impl Journal {
     /// # Errors
     /// When it cannot be put on disk. It has then been told all the same, so that a full disk is
     /// seen and never blocks a removal; the caller decides whether to go on.
-    pub fn write(&mut self, kind: EventKind) -> std::io::Result<()> {
+    pub fn write(&mut self, kind: EventKind) -> Result<(), ReportError> {
         self.seq += 1;
         let event = Event { seq: self.seq, epoch: self.epoch, at: UnixMs::now(), kind };
         let written = self.writer.append(&event);

@@ -12,15 +12,18 @@ use super::{
     supervisor::{self, Supervisor},
 };
 use crate::{
-    cost::Meter,
+    cost::{AttemptRates, Guard, Meter},
     model::{
-        AgentStatus, EventKind, GuardState, RunHeader, RunId, RunState, UnixMs,
+        AgentStatus, EventKind, RunHeader, RunId, RunState, UnixMs,
     },
     plan::{self, PlanSource},
     provider,
-    report::{JournalReader, JournalWriter, RunFolder},
+    report::RunFolder,
 };
 
+/// Attempts a second of one connection of a closed loop, before any was seen: what the published
+/// runs had of the slowest configuration (1,006/s on 16 connections).
+const ASSUMED_RATE_PER_CONNECTION: f64 = 63.0;
 /// Inputs that may wait for the supervisor; beyond, their senders wait.
 const INPUT_QUEUE: usize = 1024;
 
@@ -62,16 +65,16 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
     // Away from the terminal: its loss must not end the run. Refused only where the process leads
     // a group already, and then it is away from it.
     let _ = rustix::process::setsid();
-    let plan = plan::load(&launch.plan, &launch.overrides)?;
+    let plan = plan::load(launch.plan.clone(), &launch.overrides)?;
     let in_folder = |why: String| EngineError::Folder { folder: launch.folder.clone(), why };
     let folder = RunFolder::open(&launch.folder).map_err(|e| in_folder(e.to_string()))?;
     let _lock = own(&folder)?;
     folder.write_plan(&plan::to_toml(&plan)).map_err(|e| in_folder(e.to_string()))?;
-    let last = JournalReader::read(&folder.journal_path())
+    let last = folder
+        .read_journal()
         .map(|journal| (journal.last_seq(), journal.last_epoch()))
         .unwrap_or_default();
-    let writer =
-        JournalWriter::open(&folder.journal_path()).map_err(|e| in_folder(e.to_string()))?;
+    let writer = folder.open_journal().map_err(|e| in_folder(e.to_string()))?;
     let broadcaster = Broadcaster::new();
     let (inputs, queue) = mpsc::channel(INPUT_QUEUE);
     let mut journal = Journal::new(
@@ -103,7 +106,7 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
         broadcaster,
         inputs,
         exe,
-        runner: provider::runner_description(),
+        runner: super::machine::runner_description(),
         state: RunState::SettingUp { step: "starting".to_owned() },
         progress: Progress::new(plan.stages.clone()),
         configurations: supervisor::configurations(&plan),
@@ -112,7 +115,8 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
         agent_status: AgentStatus::default(),
         decision: None,
         meter: Meter::new(&plan),
-        guard: GuardState::Ok,
+        guard: Guard::new(plan.budget.guard, plan.budget.cap),
+        rates: AttemptRates::assuming(ASSUMED_RATE_PER_CONNECTION),
         resources: BTreeMap::new(),
         lab: None,
         setup: None,
@@ -135,7 +139,7 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
 
 /// Takes the lock on the run folder, held for as long as the file is open.
 fn own(folder: &RunFolder) -> Result<File, EngineError> {
-    let path = folder.lock_path();
+    let path = folder.engine_lock();
     let why = |e: std::io::Error| EngineError::Folder { folder: path.clone(), why: e.to_string() };
     let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(why)?;
     match lock.try_lock() {

@@ -13,6 +13,7 @@ mod input;
 mod journal;
 mod launch;
 mod live;
+mod machine;
 mod notify;
 mod records;
 mod setup;

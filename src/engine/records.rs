@@ -36,6 +36,9 @@ impl Supervisor {
             self.journal.note(EventKind::Note { level: Level::Error, text });
         }
         let tps = tps(&record.result);
+        let attempts = per_second(record.result.counts.attempts, record.result.measured_s);
+        self.rates.observe(&record.configuration, record.load, attempts);
+        self.write_summary(None);
         self.journal.note(EventKind::CellEnded {
             cell: cell.clone(),
             configuration: record.configuration.clone(),

@@ -12,11 +12,10 @@ use tokio::sync::{mpsc, watch};
 use super::{input::Input, launch::Launch};
 use crate::{
     model::{
-        ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
+        ConfigurationId, GateReport, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
     },
     plan::{ConfigurationPlan, Plan, Source},
     provider::{self, Lab, Recorder},
-    wire::GateReport,
     workload,
 };
 
@@ -139,12 +138,12 @@ impl Setup {
         for configuration in lab_configurations {
             let Source::Lab { gate, faults } = &configuration.source else { continue };
             let id = &configuration.id;
-            self.recorder.step(Some(id.clone()), "copying the data".to_owned());
+            self.recorder.step(Some(id), "copying the data".to_owned());
             let database = format!("rampdeck_{}", id.as_str().to_lowercase());
             lab.clone_database(template, &database, id, &self.recorder)
                 .await
                 .map_err(|e| e.to_string())?;
-            self.recorder.step(Some(id.clone()), "starting its gate".to_owned());
+            self.recorder.step(Some(id), "starting its gate".to_owned());
             let direct = lab.admin_target(&database, LAB_SCHEMA);
             let gate = lab
                 .start_gate(&self.exe, id, gate, faults, &direct, &self.recorder)
@@ -180,9 +179,8 @@ impl Setup {
         let mut schema = resource(ResourceKind::Schema, target.schema.clone());
         schema.configuration = Some(id.clone());
         schema.note = format!("in database {} of {id}", target.database);
-        self.recorder.intend(schema.clone()).await.map_err(|e| e.to_string())?;
+        self.recorder.intend(&schema).await.map_err(|e| e.to_string())?;
         provider::create_schema(&target, &self.run).await.map_err(|e| e.to_string())?;
-        schema.state = ResourceState::Made;
         self.recorder.made(schema);
         let rows = self.load_data(&target, Some(&id)).await?;
         Ok(Endpoint {
@@ -201,19 +199,29 @@ impl Setup {
         target: &TargetSpec,
         configuration: Option<&ConfigurationId>,
     ) -> Result<u64, String> {
-        let report = workload::load(target, self.plan.scale, self.plan.seed, |progress| {
-            let text = format!("loading data, {} of {} rows", progress.rows, progress.of);
+        let report = workload::data::load(target, self.plan.scale, self.plan.seed, |progress| {
+            let text = loading(progress);
             match configuration {
-                Some(id) => self.recorder.step(Some(id.clone()), text),
+                Some(id) => self.recorder.step(Some(id), text),
                 None => {
                     for c in &self.plan.configurations {
-                        self.recorder.step(Some(c.id.clone()), text.clone());
+                        self.recorder.step(Some(&c.id), text.clone());
                     }
                 }
             }
         })
         .await
         .map_err(|e| e.to_string())?;
-        Ok(report.rows)
+        Ok(report.rows.total())
+    }
+}
+
+fn loading(progress: workload::data::LoadProgress) -> String {
+    use workload::data::LoadStep;
+    match progress.step {
+        LoadStep::Rows => format!("loading data, {} of {} rows", progress.rows, progress.of),
+        LoadStep::Indexes => "building indexes".to_owned(),
+        LoadStep::Statistics => "analyzing".to_owned(),
+        LoadStep::Count => "counting rows".to_owned(),
     }
 }

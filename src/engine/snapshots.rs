@@ -2,12 +2,20 @@
 
 use super::supervisor::{Configuration, Supervisor};
 use crate::{
-    cost,
+    cost::{self, Ahead, Exposure},
     model::{
+        ConfigurationId,
         ConfigurationState, ConfigurationStatus, CostStatus, EventKind, GateStatus, GuardState,
         Money, RunState, Snapshot, StageStatus, UnixMs,
     },
+    plan::Stage,
 };
+
+/// What a cell takes beside its warm-up and measured span: opening, drain, checks. Seen in
+/// rehearsals: one to three seconds.
+const CELL_OVERHEAD_S: f64 = 3.0;
+/// How long a lab's teardown takes, generously: two to five seconds were seen.
+const TEARDOWN_S: f64 = 10.0;
 
 /// Events that a snapshot carries.
 const RECENT: usize = 50;
@@ -26,7 +34,7 @@ impl Supervisor {
             seq: self.snapshot_seq,
             at: now,
             engine_pid: std::process::id(),
-            engine_rss_mib: crate::provider::process::resident_mib().unwrap_or_default(),
+            engine_rss_mib: super::machine::resident_mib().unwrap_or_default(),
             state: self.state.clone(),
             stage: self.progress.stage().map(|(index, stage)| StageStatus {
                 name: stage.name.clone(),
@@ -73,7 +81,10 @@ impl Supervisor {
 
     pub fn cost_status(&self, now: UnixMs) -> CostStatus {
         let accrued = self.meter.accrued(now);
-        let projected = accrued + cost::projection(&self.plan, &self.meter, &self.progress.remaining_stages());
+        let stages = self.progress.remaining_stages();
+        let configurations = self.present();
+        let ahead = self.ahead(&stages, &configurations);
+        let projected = accrued + cost::projection(&self.plan, &ahead, &self.rates).spends;
         CostStatus {
             accrued,
             // A simulated or estimated meter publishes at once.
@@ -83,7 +94,68 @@ impl Supervisor {
             guard: self.plan.budget.guard,
             cap: self.plan.budget.cap,
             basis: self.meter.basis(),
-            state: self.guard,
+            state: self.guard.state(),
+        }
+    }
+
+    /// Configurations that bill and are still in the plan.
+    pub fn present(&self) -> Vec<ConfigurationId> {
+        self.configurations
+            .iter()
+            .filter(|c| c.base != ConfigurationState::Removed)
+            .map(|c| c.plan.id.clone())
+            .collect()
+    }
+
+    /// What is still to come, for projections.
+    pub fn ahead<'a>(
+        &self,
+        stages: &'a [Stage],
+        configurations: &'a [ConfigurationId],
+    ) -> Ahead<'a> {
+        let cell_overhead_s = self.plan.load.drain_s.min(CELL_OVERHEAD_S);
+        let running = self.configurations.iter().filter_map(|c| c.cell.as_ref());
+        let waiting: f64 = self
+            .progress
+            .remaining_cells()
+            .map(|cell| cell.warmup_s + cell.measure_s + cell_overhead_s)
+            .sum();
+        let current_s = running.map(|active| active.tracker.seconds_left()).fold(0.0, f64::max);
+        Ahead {
+            stages,
+            configurations,
+            current_s: current_s + waiting,
+            cell_overhead_s,
+            teardown_s: TEARDOWN_S,
+        }
+    }
+
+    /// What is spent, and what the running cells, or the next one, and the teardown will take.
+    fn exposure(&self, accrued: Money) -> Exposure {
+        let burn = self.meter.per_hour();
+        let left = self
+            .configurations
+            .iter()
+            .filter_map(|c| c.cell.as_ref())
+            .map(|active| {
+                let order = &active.tracker.order;
+                (order.configuration.clone(), order.load, active.tracker.seconds_left())
+            })
+            .chain(self.progress.remaining_cells().take(1).map(|cell| {
+                (cell.configuration.clone(), cell.load, cell.warmup_s + cell.measure_s)
+            }));
+        let (mut seconds, mut attempts) = (0.0_f64, Money::ZERO);
+        for (id, load, left_s) in left {
+            seconds = seconds.max(left_s);
+            let Some(configuration) = self.configuration(&id) else { continue };
+            let millions = self.rates.of(&id, load) * left_s / 1e6;
+            attempts += cost::per_million_attempts(&configuration.plan).times(millions);
+        }
+        Exposure {
+            accrued,
+            unpublished_high: Money::ZERO,
+            next_cell: burn.times(seconds / 3600.0) + attempts,
+            teardown: burn.times(TEARDOWN_S / 3600.0),
         }
     }
 
@@ -94,11 +166,12 @@ impl Supervisor {
         }
         let now = UnixMs::now();
         let accrued = self.meter.accrued(now);
-        let state = cost::assess(&self.plan, &self.meter, now).max(self.guard);
-        if state == self.guard {
+        let before = self.guard.state();
+        let exposure = self.exposure(accrued);
+        let state = self.guard.assess(&exposure);
+        if state == before {
             return;
         }
-        self.guard = state;
         let guard = self.plan.budget.guard;
         let text = match state {
             GuardState::Ok => "within the budget".to_owned(),

@@ -22,17 +22,16 @@ use super::{
     stages::{PlannedCell, Progress},
 };
 use crate::{
-    cost::Meter,
+    cost::{AttemptRates, Guard, Meter},
     link::HISTORY_POINTS,
     model::{
         AgentStatus, CellResult, ConfigurationId, ConfigurationState, Conditions, Decision,
-        EventKind, GuardState, LastCell, Level, Load, Resource, RunHeader, RunState,
+        EventKind, GateReport, LastCell, Level, Load, Resource, RunHeader, RunState,
         TargetSpec, TeardownStatus, UnixMs, WindowPoint,
     },
     plan::{ConfigurationPlan, Plan},
     provider::{Lab, RecorderMessage},
     report::{HlogWriter, RunFolder},
-    wire::GateReport,
 };
 
 /// How often the loop looks at the clock: deadlines, the guard, a new snapshot.
@@ -152,7 +151,9 @@ pub struct Supervisor {
     pub agent_status: AgentStatus,
     pub decision: Option<Decision>,
     pub meter: Meter,
-    pub guard: GuardState,
+    pub guard: Guard,
+    /// Attempts a second that loads were seen to make, for projections.
+    pub rates: AttemptRates,
     pub resources: BTreeMap<String, Resource>,
     pub lab: Option<Lab>,
     pub setup: Option<tokio::task::JoinHandle<()>>,
@@ -260,16 +261,16 @@ impl Supervisor {
     /// The setup or a removal tells what it does; an intent is acknowledged once it is on disk.
     pub fn provider(&mut self, message: RecorderMessage) {
         match message {
-            RecorderMessage::Intend { resource, ack } => {
+            RecorderMessage::Intend { resource, on_disk } => {
                 let written =
                     self.journal.write(EventKind::ResourceIntent { resource: resource.clone() });
                 if written.is_ok() {
                     self.resources.insert(resource.id.clone(), resource);
                 }
-                let _ = ack.send(written);
+                let _ = on_disk.send(written.map_err(|error| error.to_string()));
             }
-            RecorderMessage::Made(resource) => self.resource_made(resource),
-            RecorderMessage::Gone(id) => self.resource_gone(&id),
+            RecorderMessage::Made { resource } => self.resource_made(resource),
+            RecorderMessage::Gone { id } => self.resource_gone(&id),
             RecorderMessage::Step { configuration, text } => self.step(configuration, text),
         }
     }

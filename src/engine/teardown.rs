@@ -129,29 +129,7 @@ impl Supervisor {
         {
             self.exit_code = 3;
         }
-        let now = UnixMs::now();
-        let configurations: Vec<report::ConfigurationInput> = self
-            .configurations
-            .iter()
-            .map(|c| report::ConfigurationInput {
-                id: c.plan.id.clone(),
-                title: c.plan.title.clone(),
-                kind: c.plan.source.kind().to_owned(),
-                accrued: self.meter.accrued_of(&c.plan.id, now),
-            })
-            .collect();
-        let cost = self.cost_status(now);
-        let summary = report::summarise(&report::SummaryInput {
-            header: &self.header,
-            ended: Some(now),
-            configurations: &configurations,
-            cells: &cells,
-            cost: &cost,
-            lines: &self.meter.lines(now),
-            teardown: self.teardown.as_ref(),
-        });
-        if let Err(error) = self.folder.write_summary(&summary) {
-            tracing::error!("the summary cannot be written: {error}");
+        if !self.write_summary(Some(UnixMs::now())) {
             self.exit_code = self.exit_code.max(1);
         }
         let remaining = self.teardown.as_ref().map_or(0, |t| t.remaining_count);
@@ -168,6 +146,43 @@ impl Supervisor {
             folder: self.folder.path().to_path_buf(),
         });
         self.finished = Some((self.exit_code, text));
+    }
+
+    /// Writes the summary as the run stands: at its start, after every cell and at its end, so
+    /// that a lost engine leaves one to go on from. `false` when it could not be written.
+    pub fn write_summary(&self, ended: Option<UnixMs>) -> bool {
+        let now = UnixMs::now();
+        let cells = match self.folder.read_cells() {
+            Ok(cells) => cells,
+            Err(error) => {
+                tracing::error!("the cells cannot be read back: {error}");
+                return false;
+            }
+        };
+        let configurations: Vec<report::ConfigurationInfo> = self
+            .configurations
+            .iter()
+            .map(|c| report::ConfigurationInfo {
+                id: c.plan.id.clone(),
+                kind: c.plan.source.kind().to_owned(),
+                title: c.plan.title.clone(),
+                accrued: self.meter.accrued_of(&c.plan.id, now),
+                basis: self.meter.basis(),
+            })
+            .collect();
+        let summary = report::build(&report::SummaryInputs {
+            header: &self.header,
+            ended,
+            configurations: &configurations,
+            cells: &cells,
+            cost: &self.cost_status(now),
+            cost_lines: &self.meter.lines(now),
+            teardown: self.teardown.as_ref(),
+        });
+        self.folder
+            .write_summary(&summary)
+            .inspect_err(|error| tracing::error!("the summary cannot be written: {error}"))
+            .is_ok()
     }
 
     pub fn removed(&mut self, id: &ConfigurationId, items: &[TeardownItem]) {

@@ -6,13 +6,16 @@ use std::{
     path::PathBuf,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::problem::{Place, Problems};
 
 /// A plan longer than this is a mistake (a data file, a device), not a plan.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Where a plan comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PlanSource {
     /// A file of the operator's.
     File(PathBuf),
