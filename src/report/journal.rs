@@ -309,3 +309,118 @@ fn cell_start(event: &Event) -> Option<CellStart> {
         at: event.at,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::{
+        model::{ResourceKind, ResourceState},
+        report::fixture::{STARTED, attempt_reserved, cell_started, events},
+    };
+
+    fn resource(id: &str, state: ResourceState) -> Resource {
+        Resource {
+            kind: ResourceKind::Gate,
+            id: id.to_owned(),
+            configuration: Some(ConfigurationId::new("D1")),
+            process: None,
+            path: None,
+            port: Some(5_432),
+            note: String::new(),
+            state,
+            since: STARTED,
+        }
+    }
+
+    fn written(path: &Path, kinds: Vec<EventKind>) {
+        let mut journal = Journal::open(path).unwrap();
+        for event in events(kinds) {
+            journal.append(&event).unwrap();
+        }
+    }
+
+    #[test]
+    fn resources_are_what_was_intended_or_made_and_is_not_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let intent =
+            |id| EventKind::ResourceIntent { resource: resource(id, ResourceState::Intended) };
+        let made = |id| EventKind::ResourceMade { resource: resource(id, ResourceState::Made) };
+        let gone = EventKind::ResourceGone { id: "a".to_owned() };
+        written(&path, vec![intent("a"), made("a"), intent("b"), intent("c"), made("c"), gone]);
+        let reader = JournalReader::read(&path).unwrap();
+        let present: Vec<_> = reader.resources().into_iter().map(|r| (r.id, r.state)).collect();
+        let expected = [("b", ResourceState::Intended), ("c", ResourceState::Made)]
+            .map(|(i, s)| (i.to_owned(), s));
+        assert_eq!(present, expected);
+        assert_eq!((reader.last_seq(), reader.last_epoch()), (6, 1));
+    }
+
+    #[test]
+    fn cells_attempts_and_ends_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let ended = EventKind::CellEnded {
+            cell: CellId::new("D1-001"),
+            configuration: ConfigurationId::new("D1"),
+            load: Load::Closed { connections: 1 },
+            verdict: crate::model::Verdict::Pass,
+            tps: crate::model::Tps::default(),
+            reasons: Vec::new(),
+        };
+        let over = EventKind::RunEnded {
+            exit_code: 3,
+            text: "over".to_owned(),
+            folder: folder.path().to_owned(),
+        };
+        written(
+            &path,
+            vec![
+                attempt_reserved("D1-001", 4),
+                cell_started("D1-001"),
+                ended,
+                cell_started("D1-002"),
+                EventKind::TeardownStarted { by: "deadline".to_owned(), resources: 0 },
+                over,
+            ],
+        );
+        let reader = JournalReader::read(&path).unwrap();
+        assert_eq!(reader.events().len(), 6);
+        assert_eq!(reader.cells_started().len(), 2);
+        assert_eq!(reader.cells_open()[0].cell, CellId::new("D1-002"));
+        assert_eq!(reader.highest_attempt(), 4);
+        assert_eq!(reader.exit_code(), Some(3));
+        assert_eq!(reader.teardown().unwrap().ended, None);
+        assert_eq!(reader.run(), None);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_left_out_and_taken_away_by_the_next_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        written(&path, vec![cell_started("D1-001")]);
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"{\"seq\":2,\"epo").unwrap();
+        let reader = JournalReader::read(&path).unwrap();
+        assert_eq!((reader.events().len(), reader.torn(), reader.garbage().len()), (1, true, 0));
+        written(&path, vec![cell_started("D1-002")]);
+        let reader = JournalReader::read(&path).unwrap();
+        assert_eq!((reader.events().len(), reader.torn()), (2, false));
+    }
+
+    #[test]
+    fn garbage_is_told_by_line_and_hides_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        written(&path, vec![cell_started("D1-001")]);
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"\xff\xfe\n\n").unwrap();
+        written(&path, vec![cell_started("D1-002")]);
+        let reader = JournalReader::read(&path).unwrap();
+        assert_eq!(reader.events().len(), 2);
+        assert_eq!(reader.garbage()[0].line, 2);
+        assert!(reader.garbage()[0].to_string().contains("journal.jsonl, line 2: not an event"));
+    }
+}

@@ -28,3 +28,10 @@ pub use summary::{
     cell_summary, read,
 };
 pub use tail::{Blamed, blame};
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+#[path = "../engine/verdict/mod.rs"]
+#[allow(unreachable_pub)]
+mod verdict_for_now;

@@ -64,7 +64,12 @@ fn lost_cell(
     journal: &JournalReader,
     start: &CellStart,
 ) -> Result<CellRecord, ReportError> {
-    let log = folder.read_hlog(&start.cell)?;
+    let (log, unreadable) = match folder.read_hlog(&start.cell) {
+        Ok(log) => (log, None),
+        // One spoilt log must not keep the other cells out of the summary.
+        Err(error @ ReportError::Log { .. }) => (None, Some(error)),
+        Err(error) => return Err(error),
+    };
     let attempt = journal
         .attempts()
         .filter(|(cell, _)| **cell == start.cell)
@@ -80,7 +85,10 @@ fn lost_cell(
         },
         |header| header.conditions,
     );
-    let text = lost_text(start, measured.as_ref());
+    let mut text = lost_text(start, measured.as_ref());
+    if let Some(error) = unreadable {
+        text = format!("the engine died while the cell ran, and its log cannot be read: {error}");
+    }
     Ok(CellRecord {
         configuration: start.configuration.clone(),
         stage: start.stage.clone(),
