@@ -385,6 +385,11 @@ impl Supervisor {
             .map(|active| active.tracker.partial_result(format!("the load agent was lost: {why}")))
             .collect();
         self.start_agent();
+        for configuration in &mut self.configurations {
+            if let Some(active) = &mut configuration.cell {
+                active.cut = Some(Cut::AgentLost);
+            }
+        }
         for result in partial {
             self.load_ended(result);
         }

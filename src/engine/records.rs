@@ -3,11 +3,11 @@
 use super::{
     live::{Tracker, latency, per_second, percent},
     supervisor::{CheckingCell, Cut, Supervisor},
-    verdict::{Interruption, JudgeInput, judge},
+    verdict::{JudgeInput, judge},
 };
 use crate::model::{
     CellId, CellRecord, CellResult, Conditions, EventKind, InvariantReport, LastCell, Level,
-    PerClass, Recording, RunState, Tps,
+    PerClass, Reason, ReasonCode, Recording, Tps,
 };
 
 impl Supervisor {
@@ -96,28 +96,16 @@ impl Supervisor {
         invariants: Option<InvariantReport>,
     ) -> CellRecord {
         let CheckingCell { request, attempt, conditions, result, cut } = checking;
-        let agent_lost = matches!(
-            &result.end,
-            crate::model::CellEnd::Failed { why } if why.starts_with("the load agent was lost")
-        );
-        let interruption = match cut {
-            _ if agent_lost => Some(Interruption::AgentLost),
-            Some(Cut::Stepped) => Some(Interruption::Stepped),
-            Some(Cut::Replaced | Cut::StoppedByOperator) => Some(Interruption::StoppedByOperator),
-            Some(Cut::RunEnding) => Some(Interruption::RunEnded),
-            None if matches!(self.state, RunState::TearingDown) => Some(Interruption::RunEnded),
-            None => None,
-        };
+        let (cut, stepped) = interruption(cut, &result, request.measure_s);
         let (verdict, reasons) = judge(&JudgeInput {
             slo: &self.plan.slo,
             mix: &self.plan.mix,
-            load: request.load,
-            measure_s: request.measure_s,
             result: &result,
             invariants: invariants.as_ref(),
-            interruption,
             beside: &conditions.beside,
             rehearsal: self.header.rehearsal,
+            cut: cut.as_ref(),
+            stepped: stepped.as_ref(),
         });
         CellRecord {
             configuration: self.configurations[at].plan.id.clone(),
@@ -132,6 +120,32 @@ impl Supervisor {
             verdict,
             reasons,
         }
+    }
+}
+
+/// Why a cell did not run to its end, as far as the engine knows: what makes it INVALID, or that
+/// the operator stepped on.
+fn interruption(
+    cut: Option<Cut>,
+    result: &CellResult,
+    planned_s: f64,
+) -> (Option<Reason>, Option<Reason>) {
+    let measured = format!("{:.0} of {planned_s} s measured", result.measured_s);
+    let reason = |code, text: &str| Some(Reason { code, text: format!("{text}, {measured}") });
+    match cut {
+        Some(Cut::Stepped) => {
+            let reason = reason(ReasonCode::StoppedByOperator, "the operator went on to another rate");
+            (reason.clone(), reason)
+        }
+        Some(Cut::Replaced) => {
+            (reason(ReasonCode::StoppedByOperator, "the operator started another cell in its place"), None)
+        }
+        Some(Cut::StoppedByOperator) => {
+            (reason(ReasonCode::StoppedByOperator, "stopped by the operator"), None)
+        }
+        Some(Cut::RunEnding) => (reason(ReasonCode::RunEnded, "the run was ended"), None),
+        Some(Cut::AgentLost) => (reason(ReasonCode::AgentLost, "the load agent was lost"), None),
+        None => (None, None),
     }
 }
 

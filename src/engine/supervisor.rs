@@ -58,6 +58,7 @@ pub enum Cut {
     Replaced,
     StoppedByOperator,
     RunEnding,
+    AgentLost,
 }
 
 /// A cell whose load runs.

@@ -43,6 +43,9 @@ pub struct JudgeInput<'a> {
     /// Why the cell did not run to its end, where the engine knows (the operator, the end of the
     /// run, a lost agent); without effect on a cell that did.
     pub cut: Option<&'a Reason>,
+    /// The operator went on to another rate before the measured span was over: what was measured
+    /// stands as far as it goes, but is no PASS.
+    pub stepped: Option<&'a Reason>,
 }
 
 /// Judges a cell.
@@ -88,6 +91,7 @@ fn finding(weight: Weight, code: ReasonCode, text: String) -> Finding {
 /// Why the cell's record cannot be trusted at all.
 fn untrusted(input: &JudgeInput<'_>) -> Option<Reason> {
     match &input.result.end {
+        CellEnd::Stopped if input.stepped.is_some() && input.result.measured_s > 0.0 => {}
         CellEnd::Stopped | CellEnd::Failed { .. } if input.cut.is_some() => {
             return input.cut.cloned();
         }
@@ -130,6 +134,7 @@ fn findings(input: &JudgeInput<'_>) -> Vec<Finding> {
     found.extend(slo::latency(input));
     found.extend(slo::failures(input));
     found.extend(slo::error_adjusted(input));
+    found.extend(stepped(input));
     found
 }
 
@@ -158,6 +163,12 @@ fn invariants(input: &JudgeInput<'_>) -> Option<Finding> {
             Some(finding(Weight::Doubtful, ReasonCode::Unchecked, text))
         }
     }
+}
+
+/// A shorter span than planned can show that the SLO does not hold, and not that it does.
+fn stepped(input: &JudgeInput<'_>) -> Option<Finding> {
+    let reason = input.stepped.filter(|_| input.result.end == CellEnd::Stopped)?;
+    Some(finding(Weight::Doubtful, reason.code, reason.text.clone()))
 }
 
 fn weigh(mut found: Vec<Finding>) -> (Verdict, Vec<Reason>) {
