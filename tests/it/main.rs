@@ -1,4 +1,12 @@
 //! Whole behaviour, through the `rampdeck` binary, on a real PostgreSQL.
 
+mod contract;
+mod console;
+mod faults;
+mod headless;
+mod loss;
+mod own_database;
+mod plans;
 mod rooms;
+mod server;
 mod support;

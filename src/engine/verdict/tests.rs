@@ -83,6 +83,7 @@ fn judged_with<'a>(
         beside: &[],
         rehearsal: false,
         cut: None,
+        stepped: None,
     };
     change(&mut input);
     judge(&input)
@@ -159,6 +160,7 @@ fn a_class_outside_the_mix_is_not_judged() {
         beside: &[],
         rehearsal: false,
         cut: None,
+        stepped: None,
     };
     assert_eq!(judge(&input), (Verdict::Pass, Vec::new()));
     assert_eq!(judged(&result).0, Verdict::Inconclusive);
