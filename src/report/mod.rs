@@ -31,7 +31,3 @@ pub use tail::{Blamed, blame};
 
 #[cfg(test)]
 mod fixture;
-#[cfg(test)]
-#[path = "../engine/verdict/mod.rs"]
-#[allow(unreachable_pub)]
-mod verdict_for_now;
