@@ -38,8 +38,8 @@ pub(super) fn tables(text: &mut String, summary: &Summary) {
 }
 
 fn table(text: &mut String, cells: &[Placed<'_>]) {
-    let mut head = String::from("| cell | stage | load | ok/s |");
-    let mut rule = String::from("|---|---|---|---:|");
+    let mut head = String::from("| configuration | cell | stage | load | ok/s |");
+    let mut rule = String::from("|---|---|---|---|---:|");
     for class in Class::ALL {
         let _ = write!(head, " {} p95/p99 ms |", class.short());
         rule.push_str("---:|");
@@ -50,16 +50,17 @@ fn table(text: &mut String, cells: &[Placed<'_>]) {
     rule.push_str("---:|---|---:|---:|---:|---|---|");
     line!(text, "{head}");
     line!(text, "{rule}");
-    for (_, cell) in cells {
-        row(text, cell);
+    for (configuration, cell) in cells {
+        row(text, configuration, cell);
     }
     line!(text);
 }
 
-fn row(text: &mut String, cell: &CellSummary) {
+fn row(text: &mut String, configuration: &ConfigurationId, cell: &CellSummary) {
     let _ = write!(
         text,
-        "| {} | {} | {} | {:.1} |",
+        "| {} | {} | {} | {} | {:.1} |",
+        cell_text(configuration.as_str()),
         cell_text(cell.id.as_str()),
         cell_text(&cell.stage),
         load(cell),

@@ -1,16 +1,20 @@
 //! What differs between the conditions of cells that a reader will compare.
 
+use std::fmt::Write as _;
+
 use super::{cell_text, cells::Placed, line};
 use crate::report::ConditionsSummary;
-use std::fmt::Write as _;
 
 /// Round trips that differ by more than this share of the shorter one are flagged.
 const ROUND_TRIP_TOLERANCE: f64 = 0.25;
 
+/// What a condition of a cell is told as.
+type Told = fn(&ConditionsSummary) -> String;
+
 /// Adds a warning for each condition that is not the same for all the cells.
 pub(super) fn flags(text: &mut String, cells: &[Placed<'_>]) {
     let mut found = Vec::new();
-    let named: [(&str, fn(&ConditionsSummary) -> String); 4] = [
+    let named: [(&str, Told); 4] = [
         ("runner", |c| c.runner.clone()),
         ("zone", |c| c.zone.clone().unwrap_or_default()),
         ("build", |c| c.build.clone()),
@@ -33,11 +37,7 @@ pub(super) fn flags(text: &mut String, cells: &[Placed<'_>]) {
     line!(text);
 }
 
-fn differing(
-    name: &str,
-    cells: &[Placed<'_>],
-    value: fn(&ConditionsSummary) -> String,
-) -> Option<String> {
+fn differing(name: &str, cells: &[Placed<'_>], value: Told) -> Option<String> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for (_, cell) in cells {
         let value = value(&cell.conditions);

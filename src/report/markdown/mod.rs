@@ -129,7 +129,7 @@ fn teardown(text: &mut String, teardown: Option<&TeardownSummary>) {
     line!(text, "## Teardown");
     line!(text);
     let Some(teardown) = teardown else {
-        line!(text, "Not started: what the run made is still there.");
+        line!(text, "None on record: what the run made may still be there.");
         return;
     };
     let ended = teardown.ended.as_deref().unwrap_or("not yet");

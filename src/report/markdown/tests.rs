@@ -12,7 +12,7 @@ fn closed_and_open_cells_are_told_apart() {
     let text = markdown(&summary(&[record("D1-001", closed(64)), record("R1-001", open(100.0))]));
     let closed_at = text.find("## Cells, closed loop").unwrap();
     let open_at = text.find("## Cells, open loop").unwrap();
-    let (d1, r1) = (text.find("| D1-001 |").unwrap(), text.find("| R1-001 |").unwrap());
+    let (d1, r1) = (text.find("| D1 | D1-001 |").unwrap(), text.find("| R1 | R1-001 |").unwrap());
     assert!(closed_at < d1 && d1 < open_at && open_at < r1);
     assert!(!text.contains("Conditions differ"));
     assert!(text.contains("**REHEARSAL**"));
@@ -22,7 +22,7 @@ fn closed_and_open_cells_are_told_apart() {
     assert!(text.contains(
         "| D1 | DPU \\| distributed processing | 1784023 | DPU | 0.00001 | 17.84023 | simulated |"
     ));
-    assert!(text.contains("Not started: what the run made is still there."));
+    assert!(text.contains("None on record: what the run made may still be there."));
 }
 
 #[test]
