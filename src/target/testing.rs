@@ -61,12 +61,11 @@ impl TestServer {
     pub(crate) fn start(port: u16, settings: &str, dress: impl FnOnce(&Path)) -> Self {
         let binaries = binaries();
         let owner = owner();
-        // From here on the keeper removes it.
-        let folder = TempDir::new().unwrap().keep();
+        let folder = TempDir::new().unwrap();
         if let Some((uid, gid)) = owner {
             chown(&folder, Some(uid), Some(gid)).unwrap();
         }
-        let data = folder.join("data");
+        let data = folder.path().join("data");
         let made = as_owner(&binaries.join("initdb"), owner)
             .args(["--auth=trust", "--username=postgres", "--no-sync", "--no-instructions"])
             .args(["--encoding=UTF8", "--locale=C", "-D"])
@@ -82,11 +81,12 @@ impl TestServer {
         let keeper = as_owner(Path::new("/bin/sh"), owner)
             .args(["-c", KEEPER, "keeper"])
             .arg(&binaries)
-            .arg(&folder)
+            .arg(folder.path())
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        Self { keeper, folder, port, databases: AtomicU32::new(0) }
+        // From here on the keeper removes it.
+        Self { keeper, folder: folder.keep(), port, databases: AtomicU32::new(0) }
     }
 
     /// Waits until the server lets somebody in.

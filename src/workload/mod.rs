@@ -3,11 +3,23 @@
 //! The load core drives transactions through the one trait [`Workload`]; the engine creates the
 //! schema, loads the data and has the invariants checked.
 
+pub mod data;
+mod error;
+pub mod invariants;
+mod order;
+mod random;
+pub mod schema;
+#[cfg(test)]
+mod testing;
+
 use std::future::Future;
 
 use tokio_postgres::{Client, Error};
 
 use crate::model::Class;
+
+pub use error::WorkloadError;
+pub use order::{OrderSession, OrderTransaction, OrderWorkload};
 
 /// How an attempt ended that reached its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

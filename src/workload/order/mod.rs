@@ -1,0 +1,196 @@
+//! The four transactions: drawn from a seed, run as an application would, statement by statement.
+
+mod draw;
+mod open_orders;
+mod run;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use tokio_postgres::{Client, Error, types::Type};
+
+use super::{Done, Workload, WorkloadError, data::expected, random::Permutation, schema::Names};
+use crate::model::{AttemptRange, CellOrder, Class, WorkloadSpec};
+
+use draw::Kind;
+use open_orders::OpenOrders;
+pub use statements::OrderSession;
+use statements::Statements;
+
+/// Ledger entries of one order: the opening one, up to seven sales and their reversals.
+const ENTRIES_PER_ORDER: i64 = 16;
+/// Where the reversals begin among an order's entries.
+const FIRST_REVERSAL: i64 = 8;
+
+/// The ledger entry that loaded orders begin with.
+pub(super) const fn opening_entry_id(order_id: i64) -> i64 {
+    order_id * ENTRIES_PER_ORDER
+}
+
+/// The ledger entry of the sale of one line (from 1).
+const fn sale_entry_id(order_id: i64, line_no: i32) -> i64 {
+    order_id * ENTRIES_PER_ORDER + line_no as i64
+}
+
+/// The ledger entry that takes the sale of one line (from 1) back.
+const fn reversal_entry_id(order_id: i64, line_no: i32) -> i64 {
+    order_id * ENTRIES_PER_ORDER + FIRST_REVERSAL + line_no as i64
+}
+
+/// The order business under load: what [`Workload`] asks for, for one attempt at a cell.
+///
+/// Memory does not grow with the number of transactions.
+#[derive(Debug)]
+pub struct OrderWorkload {
+    statements: Statements,
+    mix: [u32; 4],
+    seed: u64,
+    customers: i64,
+    products: i64,
+    first_id: i64,
+    prefix: String,
+    permutation: Permutation,
+    open_orders: OpenOrders,
+}
+
+/// One transaction with all its inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderTransaction(Kind);
+
+impl OrderWorkload {
+    /// The workload of a cell. The attempt's range bounds how many arrivals get order ids of
+    /// their own: the ids repeat after `attempt.ids` arrivals, and the database then refuses them.
+    ///
+    /// # Errors
+    /// When the mix does not add up to 100, the scale is out of range, or the attempt's range is
+    /// not usable: not a power of two, among the loaded orders, beyond 2^59, or without a prefix.
+    pub fn new(order: &CellOrder) -> Result<Self, WorkloadError> {
+        Self::from_parts(&order.target.schema, &order.workload, &order.attempt, order.seed)
+    }
+
+    /// As [`OrderWorkload::new`], from the parts of the cell's order that matter.
+    ///
+    /// # Errors
+    /// As [`OrderWorkload::new`].
+    pub fn from_parts(
+        schema: &str,
+        spec: &WorkloadSpec,
+        attempt: &AttemptRange,
+        seed: u64,
+    ) -> Result<Self, WorkloadError> {
+        let counts = expected(spec.scale)?;
+        let mix = [
+            spec.mix.product_lookup,
+            spec.mix.order_history,
+            spec.mix.order_create,
+            spec.mix.order_cancel,
+        ];
+        let sum = mix.iter().fold(0_u32, |sum, share| sum.saturating_add(*share));
+        if sum != 100 {
+            return Err(WorkloadError::Mix(sum));
+        }
+        check_range(attempt, counts.orders)?;
+        Ok(Self {
+            statements: Statements::new(&Names::new(schema)),
+            mix,
+            seed,
+            customers: counts.customers.cast_signed(),
+            products: counts.products.cast_signed(),
+            first_id: attempt.first_id,
+            prefix: attempt.prefix.clone(),
+            permutation: Permutation::new(attempt.ids, seed),
+            open_orders: OpenOrders::new(),
+        })
+    }
+
+    /// The business id of a transaction that writes: unique within the attempt, the same however
+    /// often the transaction is tried.
+    fn business_id(&self, transaction: &OrderTransaction) -> Option<String> {
+        let prefix = &self.prefix;
+        match &transaction.0 {
+            Kind::Create { ordinal, .. } => Some(format!("{prefix}{ordinal}")),
+            Kind::Cancel { ordinal, .. } => Some(format!("{prefix}c{ordinal}")),
+            Kind::Lookup { .. } | Kind::History { .. } => None,
+        }
+    }
+
+    async fn has_receipt(
+        &self,
+        client: &Client,
+        transaction: &OrderTransaction,
+    ) -> Result<bool, Error> {
+        let Some(id) = self.business_id(transaction) else { return Ok(false) };
+        let found = client.query_typed_opt(&self.statements.receipt, &[(&id, Type::TEXT)]).await?;
+        Ok(found.is_some())
+    }
+}
+
+fn check_range(attempt: &AttemptRange, loaded_orders: u64) -> Result<(), WorkloadError> {
+    let AttemptRange { ordinal, first_id, ids, prefix } = attempt;
+    let refuse = |what| Err(WorkloadError::Range { ordinal: *ordinal, what });
+    if !ids.is_power_of_two() {
+        return refuse(format!("{ids} ids: a power of two is needed"));
+    }
+    if *first_id <= loaded_orders.cast_signed() {
+        return refuse(format!(
+            "first id {first_id} is among the loaded orders: above {loaded_orders} is allowed"
+        ));
+    }
+    let limit = i64::MAX / ENTRIES_PER_ORDER;
+    if i128::from(*first_id) + i128::from(*ids) > i128::from(limit) {
+        return refuse(format!("ids from {first_id} on, {ids} of them: up to {limit} is allowed"));
+    }
+    if prefix.is_empty() || !prefix.is_ascii() {
+        return refuse(format!("prefix {prefix:?} of business ids: some ASCII text is needed"));
+    }
+    Ok(())
+}
+
+impl Workload for OrderWorkload {
+    type Session = OrderSession;
+    type Transaction = OrderTransaction;
+
+    async fn prepare(&self, client: &Client) -> Result<OrderSession, Error> {
+        self.statements.prepare(client).await
+    }
+
+    /// As the trait says; only which order a cancel takes depends on what has been committed.
+    fn draw(&self, arrival: u64) -> OrderTransaction {
+        OrderTransaction(self.draw_kind(arrival))
+    }
+
+    fn class(&self, transaction: &OrderTransaction) -> Class {
+        match transaction.0 {
+            Kind::Lookup { .. } => Class::ProductLookup,
+            Kind::History { .. } => Class::OrderHistory,
+            Kind::Create { .. } => Class::OrderCreate,
+            Kind::Cancel { .. } => Class::OrderCancel,
+        }
+    }
+
+    /// As the trait says. What an earlier try of the same transaction turns out to have committed
+    /// after all (its COMMIT arrived later than a look-up) is answered as committed, not done
+    /// twice.
+    async fn attempt(
+        &self,
+        client: &Client,
+        session: &OrderSession,
+        transaction: &OrderTransaction,
+    ) -> Result<Done, super::AttemptError> {
+        self.run(client, session, transaction).await
+    }
+
+    async fn look_up(
+        &self,
+        client: &Client,
+        transaction: &OrderTransaction,
+    ) -> Result<bool, Error> {
+        self.has_receipt(client, transaction).await
+    }
+
+    fn committed(&self, transaction: &OrderTransaction) {
+        if let Kind::Create { order_id, .. } = transaction.0 {
+            self.open_orders.add(order_id);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the tests of this room share: a loaded database and a way to run transactions.
+
+use std::sync::Arc;
+
+use tokio_postgres::Client;
+
+use super::{Done, OrderSession, OrderTransaction, OrderWorkload, Workload, data::load};
+use crate::{
+    model::{Acknowledged, AttemptRange, Class, Mix, TargetSpec, WorkloadSpec},
+    target::{session, testing::TestServer},
+};
+
+/// A database of a test's own with the order business loaded.
+pub(super) struct Shop {
+    pub(super) target: TargetSpec,
+    pub(super) client: Client,
+    pub(super) spec: WorkloadSpec,
+    _server: Arc<TestServer>,
+}
+
+impl Shop {
+    pub(super) async fn load(scale: f64) -> Self {
+        let server = TestServer::shared().await;
+        let target = server.database().await;
+        load(&target, scale, 1, |_| {}).await.unwrap();
+        let client = session(&target).await.unwrap();
+        let spec = WorkloadSpec { mix: Mix::default(), scale };
+        Self { target, client, spec, _server: server }
+    }
+
+    /// The workload and range of an attempt with this ordinal.
+    pub(super) fn attempt(&self, ordinal: u64) -> (OrderWorkload, AttemptRange) {
+        let range = range(ordinal);
+        let schema = &self.target.schema;
+        (OrderWorkload::from_parts(schema, &self.spec, &range, 7).unwrap(), range)
+    }
+
+    pub(super) async fn execute(&self, statement: &str) -> u64 {
+        self.client.execute(statement, &[]).await.unwrap()
+    }
+
+    pub(super) async fn number(&self, query: &str) -> i64 {
+        self.client.query_one(query, &[]).await.unwrap().get(0)
+    }
+}
+
+pub(super) fn range(ordinal: u64) -> AttemptRange {
+    AttemptRange {
+        ordinal,
+        first_id: 1_000_000_000 + (ordinal << 20).cast_signed(),
+        ids: 1 << 20,
+        prefix: format!("test.{ordinal}."),
+    }
+}
+
+/// Runs the arrivals one after the other, as a load core would; all must come to an end.
+pub(super) async fn run(
+    workload: &OrderWorkload,
+    client: &Client,
+    session: &OrderSession,
+    arrivals: std::ops::Range<u64>,
+) -> Acknowledged {
+    let mut acknowledged = Acknowledged::default();
+    for arrival in arrivals {
+        let transaction: OrderTransaction = workload.draw(arrival);
+        let done = workload.attempt(client, session, &transaction).await.unwrap();
+        if done == Done::Committed {
+            tally(workload, &transaction, &mut acknowledged);
+        }
+    }
+    acknowledged
+}
+
+/// Counts a transaction that was committed, and tells the workload of it.
+pub(super) fn tally(
+    workload: &OrderWorkload,
+    transaction: &OrderTransaction,
+    acknowledged: &mut Acknowledged,
+) {
+    workload.committed(transaction);
+    match workload.class(transaction) {
+        Class::OrderCreate => acknowledged.creates += 1,
+        Class::OrderCancel => acknowledged.cancels += 1,
+        Class::ProductLookup | Class::OrderHistory => {}
+    }
+}
