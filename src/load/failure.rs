@@ -32,6 +32,11 @@ pub(super) const CONNECT_FAILED: &str = "connect_failed";
 pub(super) const TIMEOUT: &str = "timeout";
 
 impl Failure {
+    /// A connection that broke without a word of the server.
+    pub(super) const fn lost() -> Self {
+        Self { meaning: Meaning::Unavailable, name: Cow::Borrowed(CONNECTION_LOST) }
+    }
+
     /// Reads an error of an attempt. Where the connection itself ended with an error, that one
     /// tells more than the attempt's, which only says that it is closed.
     pub(super) fn read(
@@ -44,7 +49,7 @@ impl Failure {
                 meaning: meaning(db.code().code(), db.message()),
                 name: Cow::Owned(db.code().code().to_owned()),
             },
-            None => Self { meaning: Meaning::Unavailable, name: Cow::Borrowed(CONNECTION_LOST) },
+            None => Self::lost(),
         }
     }
 }

@@ -52,6 +52,13 @@ impl Tally {
         tally
     }
 
+    /// Whether nothing was counted or recorded.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts == Counts::default()
+            && self.sqlstates.is_empty()
+            && self.loop_lag.count() == 0
+    }
+
     /// Counts a transaction that has ended, and records a success.
     pub(super) fn end(&mut self, ended: &Ended) {
         let counts = &mut self.counts;

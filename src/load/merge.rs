@@ -1,0 +1,150 @@
+//! Windows of a cell put together from its threads' shares.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    clock,
+    course::Course,
+    message::ClosedWindow,
+    tally::Tally,
+    timeline::Span,
+    usage::Meter,
+};
+use crate::model::{CellOrder, Counts, Phase, Window};
+
+/// Collects the shares and gives each window out once it is complete, in order.
+pub(super) struct Merger {
+    course: Arc<Course>,
+    parts: usize,
+    /// Shares of windows that are not complete yet.
+    pending: BTreeMap<u64, Pending>,
+    /// The window to give out next.
+    next: u64,
+    /// By part: the windows before this one are all in; `u64::MAX` once the part has left.
+    delivered: Vec<u64>,
+    connections: Vec<u32>,
+    in_flight: u64,
+    /// Arrivals of the measured span, where the schedule counts them.
+    measured: Option<Counts>,
+    meter: Meter,
+}
+
+struct Pending {
+    span: Span,
+    tally: Option<Box<Tally>>,
+}
+
+/// A window that is complete, and the memory of its tally.
+pub(super) struct Complete {
+    pub(super) window: Window,
+    pub(super) spare: Option<Box<Tally>>,
+}
+
+impl Merger {
+    pub(super) fn new(course: Arc<Course>, parts: usize) -> Self {
+        Self {
+            course,
+            parts,
+            pending: BTreeMap::new(),
+            next: 0,
+            delivered: vec![0; parts],
+            connections: vec![0; parts],
+            in_flight: 0,
+            measured: None,
+            meter: Meter::start(),
+        }
+    }
+
+    /// Takes a share. Gives back its tally if its values went into another one.
+    pub(super) fn add(&mut self, share: ClosedWindow) -> Option<Box<Tally>> {
+        let ClosedWindow { part, span, connections, tally, .. } = share;
+        self.delivered[part] = span.seq + 1;
+        self.connections[part] = connections;
+        let pending =
+            self.pending.entry(span.seq).or_insert_with(|| Pending { span, tally: None });
+        // The last window of all is as long as the thread that took longest says.
+        pending.span.end = pending.span.end.max(span.end);
+        match (&mut pending.tally, tally) {
+            (Some(sum), Some(tally)) => {
+                sum.merge(&tally);
+                Some(tally)
+            }
+            (sum @ None, tally) => {
+                *sum = tally;
+                None
+            }
+            (Some(_), None) => None,
+        }
+    }
+
+    /// A part will give no more shares.
+    pub(super) fn left(&mut self, part: usize) {
+        self.delivered[part] = u64::MAX;
+        self.connections[part] = 0;
+    }
+
+    /// Whether every part has left.
+    pub(super) fn all_left(&self) -> bool {
+        self.delivered.iter().all(|&seq| seq == u64::MAX)
+    }
+
+    /// The next window that is complete.
+    pub(super) fn next(&mut self, order: &CellOrder) -> Option<Complete> {
+        if self.delivered.iter().any(|&seq| seq <= self.next) {
+            return None;
+        }
+        let Pending { span, tally } = self.pending.remove(&self.next)?;
+        self.next += 1;
+        let mut tally = tally.unwrap_or_else(|| Box::new(Tally::new()));
+        let in_flight_before = self.in_flight;
+        self.close_counts(&span, &mut tally.counts);
+        let loop_lag = std::mem::take(&mut tally.loop_lag);
+        let runner = self.meter.read(loop_lag);
+        self.meter = Meter::start();
+        let window = Window {
+            cell: order.cell.clone(),
+            configuration: order.configuration.clone(),
+            seq: span.seq,
+            phase: span.phase,
+            start: self.course.wall(span.start),
+            length_s: clock::to_seconds(span.end - span.start),
+            in_flight_before,
+            counts: tally.counts,
+            sqlstates: std::mem::take(&mut tally.sqlstates),
+            classes: tally.classes.clone(),
+            tail: tally.tail.clone(),
+            connections: self.connections.iter().sum(),
+            runner,
+        };
+        debug_assert_eq!(window.counts.violated_identity(in_flight_before), None);
+        tally.clear();
+        Some(Complete { window, spare: Some(tally) })
+    }
+
+    /// Adds what came in the window, and what is left in flight.
+    fn close_counts(&mut self, span: &Span, counts: &mut Counts) {
+        if let Some(came) = self.course.came(span.seq, span.end) {
+            counts.offered = came.offered;
+            counts.shed = came.shed;
+            let measured = self.measured.get_or_insert_default();
+            if span.phase == Phase::Measure {
+                measured.offered += came.offered;
+                measured.shed += came.shed;
+            }
+        }
+        // It never underflows: what ended in the window was due in it or before.
+        counts.in_flight =
+            (self.in_flight + counts.offered).saturating_sub(counts.completed + counts.shed);
+        self.in_flight = counts.in_flight;
+    }
+
+    /// Arrivals of the measured span that the schedule has counted; `None` in a closed loop.
+    pub(super) const fn measured(&self) -> Option<Counts> {
+        self.measured
+    }
+
+    /// How many threads give shares.
+    pub(super) const fn parts(&self) -> usize {
+        self.parts
+    }
+}
