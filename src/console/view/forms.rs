@@ -1,0 +1,141 @@
+//! Starting a cell and typing a rate.
+
+use ratatui::text::{Line, Span};
+use tui_input::Input;
+
+use crate::model::When;
+
+use super::{
+    super::{
+        form::{Field, RateForm, StartForm},
+        theme::Theme,
+    },
+    figures::rate,
+    panel::Panel,
+    text::{Row, pad, words},
+};
+
+const LABEL: usize = 13;
+/// Columns of a typed field: the longest number and the cursor behind it.
+const FIELD: usize = 14;
+
+/// The form of a cell.
+pub(super) fn start(form: &StartForm, theme: &Theme, width: u16) -> Panel {
+    let width = Panel::inner_width(width);
+    let rows = form.fields().into_iter().map(|field| {
+        let focus = form.focus == field;
+        let mut spans = label(field.label(), focus, theme);
+        match form.input(field) {
+            Some(input) => spans.extend(typed(input, focus, theme)),
+            None => spans.extend(choice(form, field, focus, theme)),
+        }
+        let (note, style) = match form.error(field) {
+            Some(error) => (error.to_owned(), theme.bad),
+            None => (note(form, field), theme.dim),
+        };
+        Row::new(0, with_note(spans, &note, style, width, theme))
+    });
+    let title = format!(" START A CELL on {} ", form.configuration);
+    Panel {
+        left: vec![super::text::Part::new(0, title, theme.strong)],
+        right: Vec::new(),
+        rows: rows.collect(),
+        border: theme.selected,
+    }
+}
+
+/// The line of a rate.
+pub(super) fn rate_line(form: &RateForm, theme: &Theme, width: u16) -> Panel {
+    let width = Panel::inner_width(width);
+    let mut spans = label(Field::Rate.label(), true, theme);
+    spans.extend(typed(&form.input, true, theme));
+    let (note, style) = match &form.error {
+        Some(error) => (error.clone(), theme.bad),
+        None => {
+            let (now, most) = (rate(form.current), rate(form.max_rate));
+            (format!("now {now}, at most {most}; ends the cell, starts the next"), theme.dim)
+        }
+    };
+    Panel {
+        left: vec![super::text::Part::new(
+            0,
+            format!(" ARRIVAL RATE of {} ", form.configuration),
+            theme.strong,
+        )],
+        right: Vec::new(),
+        rows: vec![Row::new(0, with_note(spans, &note, style, width, theme))],
+        border: theme.selected,
+    }
+}
+
+fn label(text: &str, focus: bool, theme: &Theme) -> Vec<Span<'static>> {
+    let mark = if focus { theme.symbols.marker } else { " " };
+    let style = if focus { theme.selected } else { theme.plain };
+    vec![Span::styled(pad(&format!("{mark} {text}"), LABEL), style)]
+}
+
+/// A typed value with its cursor as a reversed cell: the terminal's own stays hidden.
+pub(super) fn typed(input: &Input, focus: bool, theme: &Theme) -> Vec<Span<'static>> {
+    if !focus {
+        return vec![Span::styled(pad(input.value(), FIELD), theme.plain)];
+    }
+    let mut characters = input.value().chars();
+    let before: String = characters.by_ref().take(input.cursor()).collect();
+    let at = characters.next().map_or_else(|| " ".to_owned(), String::from);
+    let after: String = characters.collect();
+    let used = before.chars().count() + 1 + after.chars().count();
+    vec![
+        Span::styled(before, theme.strong),
+        Span::styled(at, theme.marked),
+        Span::styled(after, theme.strong),
+        Span::raw(" ".repeat(FIELD.saturating_sub(used))),
+    ]
+}
+
+fn choice(form: &StartForm, field: Field, focus: bool, theme: &Theme) -> Vec<Span<'static>> {
+    let (first, second, is_first) = match field {
+        Field::Kind => ("closed", "open", !form.open_loop),
+        _ => ("now", "after", form.when == When::Now),
+    };
+    let part = |text: &str, chosen: bool| match (chosen, focus) {
+        (true, true) => Span::styled(format!("[{text}]"), theme.marked),
+        (true, false) => Span::styled(format!("[{text}]"), theme.strong),
+        (false, _) => Span::styled(format!(" {text} "), theme.dim),
+    };
+    let used = first.len() + second.len() + 4;
+    vec![
+        part(first, is_first),
+        part(second, !is_first),
+        Span::raw(" ".repeat(FIELD.saturating_sub(used))),
+    ]
+}
+
+fn note(form: &StartForm, field: Field) -> String {
+    match field {
+        Field::Kind if form.open_loop => {
+            "arrivals at a rate, whatever the database does".to_owned()
+        }
+        Field::Kind => "each connection sends its next transaction after the last".to_owned(),
+        Field::Rate => format!("at most {} (the plan's max_rate)", rate(form.max_rate)),
+        Field::Connections if form.open_loop => "most that run at once".to_owned(),
+        Field::Connections | Field::WarmUp | Field::Measure => String::new(),
+        Field::When => match (form.busy, form.when) {
+            (false, _) => "it is idle: starts at once".to_owned(),
+            (true, When::Now) => "stops the running cell, INVALID if not fully measured".to_owned(),
+            (true, When::After) => "starts when the running cell has ended".to_owned(),
+        },
+    }
+}
+
+fn with_note(
+    mut spans: Vec<Span<'static>>,
+    note: &str,
+    style: ratatui::style::Style,
+    width: usize,
+    theme: &Theme,
+) -> Line<'static> {
+    let used: usize = spans.iter().map(Span::width).sum();
+    spans.push(Span::raw(" "));
+    spans.push(Span::styled(words(note, width.saturating_sub(used + 1), &theme.symbols), style));
+    Line::from(spans)
+}

@@ -1,0 +1,201 @@
+//! Removing everything: the typed name, then what becomes of each thing.
+
+use ratatui::text::{Line, Span};
+
+use crate::model::{
+    ResourceState, Snapshot, TeardownItem, TeardownStatus, UnixMs, format_duration,
+};
+
+use super::{
+    super::{
+        state::{LinkState, State, TeardownPanel},
+        theme::Theme,
+    },
+    figures::money,
+    forms::typed,
+    panel::{Panel, blank},
+    text::{Part, Row, line, pad, words, wrap},
+};
+
+/// The teardown as a panel of at most so many rows.
+pub(super) fn panel(
+    state: &State,
+    dialog: &TeardownPanel,
+    theme: &Theme,
+    width: u16,
+    height: u16,
+) -> Panel {
+    let rows = usize::from(height.saturating_sub(2));
+    let width = Panel::inner_width(width);
+    let under_way = state.snapshot.as_ref().and_then(|snapshot| {
+        let teardown = snapshot.teardown.as_ref()?;
+        Some((snapshot, teardown))
+    });
+    let rows = match under_way {
+        Some((snapshot, teardown)) => {
+            progress(snapshot, teardown, dialog.scroll, theme, width, rows)
+        }
+        None => asked(state, dialog, theme, width, rows),
+    };
+    let clock = under_way.map(|(snapshot, teardown)| {
+        let until = teardown.ended.unwrap_or(snapshot.at);
+        Part::new(
+            2,
+            format!(" {} ", format_duration(until.seconds_since(teardown.started))),
+            theme.plain,
+        )
+    });
+    let right: Vec<Part> = clock.into_iter().collect();
+    let title = match under_way {
+        Some((_, teardown)) if teardown.ended.is_some() => " TEARDOWN ended ",
+        Some(_) => " TEARDOWN under way ",
+        None => " TEARDOWN removes everything this run made ",
+    };
+    let left = vec![Part::new(0, title, theme.bad).or(" TEARDOWN ")];
+    Panel { left, right, rows, border: theme.bad }
+}
+
+/// The question for the run's name, and what would go.
+fn asked(
+    state: &State,
+    dialog: &TeardownPanel,
+    theme: &Theme,
+    width: usize,
+    height: usize,
+) -> Vec<Row> {
+    let Some(snapshot) = &state.snapshot else {
+        return vec![Row::new(0, Line::raw("The run's name is not known yet."))];
+    };
+    let run = &snapshot.header.id;
+    let mut rows = Vec::new();
+    if matches!(state.link, LinkState::Lost { .. }) {
+        let text = format!("The engine does not answer. In a shell: rampdeck teardown {run}");
+        rows.extend(text_rows(0, &text, theme.bad, width, theme));
+    }
+    let prompt = format!("Type the run's name to confirm: {run}");
+    rows.extend(text_rows(0, &prompt, theme.strong, width, theme));
+    let mut spans = vec![Span::raw("> ")];
+    spans.extend(typed(&dialog.input, true, theme));
+    rows.push(Row::new(0, Line::from(spans)));
+    if let Some(error) = &dialog.error {
+        rows.extend(text_rows(0, error, theme.bad, width, theme));
+    }
+    rows.push(blank(8));
+    let items: Vec<Line<'static>> = snapshot
+        .resources
+        .iter()
+        .filter(|resource| resource.state != ResourceState::Gone)
+        .map(|resource| {
+            let parts = vec![
+                Part::new(1, pad(resource.kind.words(), 18), theme.plain),
+                Part::new(0, resource.id.clone(), theme.plain),
+                Part::new(2, words(&resource.note, width / 3, &theme.symbols), theme.dim),
+            ];
+            line(parts, &Span::raw("  "), width)
+        })
+        .collect();
+    let heading = format!("{} things go, running cells are stopped:", items.len());
+    rows.push(Row::new(4, words(&heading, width, &theme.symbols)));
+    let room = height.saturating_sub(rows.len());
+    rows.extend(scrolled(items, dialog.scroll, room, theme).into_iter().map(|l| Row::new(5, l)));
+    rows
+}
+
+/// What has become of each thing so far.
+fn progress(
+    snapshot: &Snapshot,
+    teardown: &TeardownStatus,
+    scroll: usize,
+    theme: &Theme,
+    width: usize,
+    height: usize,
+) -> Vec<Row> {
+    let remaining = Row::new(0, remaining(snapshot, teardown, theme, width));
+    let items = teardown.items.iter().map(|entry| item(entry, snapshot.at, theme, width)).collect();
+    let room = height.saturating_sub(1);
+    let mut rows: Vec<Row> =
+        scrolled(items, scroll, room, theme).into_iter().map(|line| Row::new(5, line)).collect();
+    rows.push(remaining);
+    rows
+}
+
+fn remaining(
+    snapshot: &Snapshot,
+    teardown: &TeardownStatus,
+    theme: &Theme,
+    width: usize,
+) -> Line<'static> {
+    let count = teardown.remaining_count;
+    let style = match (teardown.ended.is_some(), count) {
+        (_, 0) => theme.good,
+        (true, _) => theme.bad,
+        (false, _) => theme.strong,
+    };
+    let burn = format!("still billing {}/h", money(snapshot.cost.per_hour));
+    let parts =
+        vec![Part::new(0, format!("remaining {count}"), style), Part::new(1, burn, theme.plain)];
+    line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
+}
+
+/// One thing: its state, what it is, and why it is not gone, or since when.
+pub(super) fn item(item: &TeardownItem, now: UnixMs, theme: &Theme, width: usize) -> Line<'static> {
+    let (word, why) = item.state.split_once(':').unwrap_or((item.state.as_str(), ""));
+    let style = match word {
+        "gone" => theme.good,
+        "retrying" => theme.warn,
+        "remains" => theme.bad,
+        _ => theme.plain,
+    };
+    let since = if item.gone {
+        item.since.time_of_day()
+    } else {
+        format!("for {}", format_duration(now.seconds_since(item.since)))
+    };
+    let mut parts = vec![
+        Part::new(0, pad(word, 9), style),
+        Part::new(2, pad(item.kind.words(), 18), theme.plain),
+        Part::new(1, item.id.clone(), theme.plain),
+        Part::new(4, since, theme.dim),
+    ];
+    if !why.trim().is_empty() {
+        parts.push(Part::new(3, words(why.trim(), width / 2, &theme.symbols), theme.plain));
+    }
+    line(parts, &Span::raw("  "), width)
+}
+
+fn text_rows(
+    rank: u8,
+    text: &str,
+    style: ratatui::style::Style,
+    width: usize,
+    theme: &Theme,
+) -> Vec<Row> {
+    let lines = wrap(text, width, &theme.symbols).into_iter();
+    lines.map(|text| Row::new(rank, Line::styled(text, style))).collect()
+}
+
+/// A part of the lines, with a word about those that are not shown.
+pub(super) fn scrolled(
+    lines: Vec<Line<'static>>,
+    scroll: usize,
+    room: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let count = lines.len();
+    if count <= room {
+        return lines;
+    }
+    if room == 0 {
+        return Vec::new();
+    }
+    let first = scroll.min(count - (room - 1));
+    let mut shown: Vec<_> = lines.into_iter().skip(first).take(room - 1).collect();
+    let (above, below) = (first, count - first - (room - 1));
+    let text = match (above, below) {
+        (0, below) => format!("+{below} below"),
+        (above, 0) => format!("+{above} above"),
+        (above, below) => format!("+{above} above, +{below} below"),
+    };
+    shown.push(Line::styled(text, theme.warn));
+    shown
+}
