@@ -216,3 +216,7 @@ impl Configuration {
         self.prices.iter().map(line).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "meter_tests.rs"]
+mod tests;

@@ -4,6 +4,8 @@
 //! The engine tells the [`Meter`] what exists and how many attempts were made, asks for forecasts
 //! ([`projection`], [`price_option`]) and obeys the [`Guard`].
 
+#[cfg(test)]
+mod fixture;
 mod forecast;
 mod guard;
 mod meter;

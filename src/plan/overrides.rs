@@ -45,7 +45,7 @@ fn apply_one(root: &mut Table, text: &str) -> Result<(), Complaint> {
         // Not shown: it may be a URL whose key was forgotten, and hold a password.
         return Err((String::new(), format!("found something else before the `=`, {ALLOWED}")));
     }
-    put_in_table(root, "", &parts, tree::parse_typed(value))
+    put_in_table(root, "", &parts, tree::parse_typed(value.trim()))
 }
 
 fn put_in_table(
