@@ -66,8 +66,7 @@ pub fn hourly(configuration: &ConfigurationPlan) -> Money {
 }
 
 /// What a million attempts on a configuration cost on top.
-#[must_use]
-pub fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
+pub(super) fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
     rate(configuration, PricePer::MillionAttempts)
 }
 
@@ -218,5 +217,4 @@ impl Configuration {
 }
 
 #[cfg(test)]
-#[path = "meter_tests.rs"]
 mod tests;

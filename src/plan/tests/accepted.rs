@@ -218,5 +218,8 @@ fn an_override_may_make_a_table_and_name_the_only_entry_by_itself() {
     let plan = load_with(SMALL, &overrides, &[]).unwrap();
     assert_eq!(plan.load.open_connections, 4);
     assert_eq!(plan.configurations[0].title, "One");
+    let plan = load_with(SMALL, &["configuration.id=5", "stage.name=7"], &[]).unwrap();
+    let StageKind::Cells { configurations, .. } = &plan.stages[0].kind else { panic!("asks") };
+    assert_eq!((configurations[0].as_str(), plan.stages[0].name.as_str()), ("5", "7"));
     assert!(small_with("seed = 3\n", "closed = [2]\n").is_ok());
 }

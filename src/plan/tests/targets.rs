@@ -155,7 +155,11 @@ fn a_password_comes_from_the_url_then_the_named_variable_then_the_standard_one()
     assert_eq!(password(PLAN, "u@h", &[]), Ok(None));
     let error: String = password(&named, "u@h", &[]).unwrap_err();
     assert!(error.contains("configuration.DB.password_env: found a variable that is not set"));
-    let misplaced = PLAN.replace("kind", "password_env = \"s3cret\"\nkind");
-    let error: String = password(&misplaced, "u@h", &[]).unwrap_err();
-    assert!(!error.contains("s3cret"), "{error}");
+    for key in ["password_env", "password_file"] {
+        for misplaced in ["\"s3cret\"", "314159", "[\"s3cret\"]"] {
+            let plan = PLAN.replace("kind", &format!("{key} = {misplaced}\nkind"));
+            let error: String = password(&plan, "u@h", &[]).unwrap_err();
+            assert!(!error.contains("s3cret") && !error.contains("314159"), "{error}");
+        }
+    }
 }
