@@ -188,3 +188,85 @@ fn stage_attempts(plan: &Plan, stage: &Stage, ahead: &Ahead<'_>, rates: &Attempt
 fn whole_seconds(seconds: f64) -> u64 {
     std::time::Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default().as_secs()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::fixture::{id, price, priced, usd},
+        *,
+    };
+    use crate::{model::Arrivals, plan::PricePer};
+
+    const OPEN: Load = Load::Open { rate: 100.0, arrivals: Arrivals::Poisson, connections: 4 };
+
+    /// D1 at 36 an hour and 1 per million attempts; one stage of 100 s a cell, one that asks.
+    fn plan(side_by_side: bool) -> Plan {
+        let prices =
+            vec![price(PricePer::Hour, "36", "1"), price(PricePer::MillionAttempts, "1", "1")];
+        let mut plan = priced(prices);
+        let question = plan.stages.iter().find(|s| matches!(s.kind, StageKind::Decision { .. }));
+        let question = question.unwrap().clone();
+        let kind = StageKind::Cells {
+            configurations: vec![id("D1"), id("R1")],
+            levels: vec![OPEN, Load::Closed { connections: 10 }],
+            warmup_s: 20.0,
+            measure_s: 80.0,
+            side_by_side,
+        };
+        plan.stages = vec![question, Stage { name: "cells".to_owned(), kind }];
+        plan
+    }
+
+    fn ahead<'a>(plan: &'a Plan, configurations: &'a [ConfigurationId]) -> Ahead<'a> {
+        Ahead {
+            stages: &plan.stages,
+            configurations,
+            current_s: 7.0,
+            cell_overhead_s: 5.0,
+            teardown_s: 13.0,
+        }
+    }
+
+    #[test]
+    fn the_rest_is_priced_by_time_and_attempts() {
+        let both = [id("D1"), id("R1")];
+        let mut rates = AttemptRates::assuming(50.0);
+        let in_a_row = plan(false);
+        let forecast = projection(&in_a_row, &ahead(&in_a_row, &both), &rates);
+        // 2 levels × 2 configurations × 105 s, what runs, and teardown.
+        assert!((forecast.takes_s - 440.0).abs() < 1e-9);
+        // 440 s at 36/h, and (100 + 10 × 50) attempts/s for 100 s on D1.
+        assert_eq!(forecast.spends, usd("4.40") + usd("0.06"));
+        let side_by_side = plan(true);
+        let forecast = projection(&side_by_side, &ahead(&side_by_side, &both), &rates);
+        assert!((forecast.takes_s - 230.0).abs() < 1e-9);
+        rates.observe(&id("D1"), Load::Closed { connections: 2 }, 200.0);
+        rates.observe(&id("D1"), OPEN, 110.0);
+        rates.observe(&id("D1"), OPEN, f64::NAN);
+        let forecast = projection(&side_by_side, &ahead(&side_by_side, &both), &rates);
+        assert_eq!(forecast.spends, usd("2.30") + usd("0.111"));
+        let none = projection(&side_by_side, &ahead(&side_by_side, &[]), &rates);
+        assert_eq!((none.spends, none.takes_s), (Money::ZERO, 20.0));
+    }
+
+    #[test]
+    fn each_answer_has_its_price() {
+        let plan = plan(false);
+        let both = [id("D1"), id("R1")];
+        let rates = AttemptRates::assuming(50.0);
+        let ahead = Ahead { current_s: 0.0, ..ahead(&plan, &both) };
+        let price_of = |action| price_option(&plan, &action, &ahead, &rates);
+        let go = price_of(OptionAction::Continue);
+        assert_eq!((go.takes_s, go.burn_per_hour), (433, usd("36")));
+        assert_eq!(go.spends, usd("4.33") + usd("0.06"));
+        let without_d1 = price_of(OptionAction::ContinueWithout { without: vec![id("D1")] });
+        assert_eq!((without_d1.takes_s, without_d1.spends), (223, Money::ZERO));
+        assert_eq!(without_d1.burn_per_hour, Money::ZERO);
+        let hold = price_of(OptionAction::Hold);
+        assert_eq!((hold.takes_s, hold.spends), (plan.hold_s, usd("6")));
+        assert_eq!(hold.burn_per_hour, usd("36"));
+        let stop = price_of(OptionAction::Teardown);
+        assert_eq!((stop.takes_s, stop.spends), (13, usd("0.13")));
+        assert_eq!(stop.burn_per_hour, Money::ZERO);
+    }
+}

@@ -66,8 +66,7 @@ pub fn hourly(configuration: &ConfigurationPlan) -> Money {
 }
 
 /// What a million attempts on a configuration cost on top.
-#[must_use]
-pub fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
+pub(super) fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
     rate(configuration, PricePer::MillionAttempts)
 }
 
@@ -216,3 +215,6 @@ impl Configuration {
         self.prices.iter().map(line).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

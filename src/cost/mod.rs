@@ -4,6 +4,8 @@
 //! The engine tells the [`Meter`] what exists and how many attempts were made, asks for forecasts
 //! ([`projection`], [`price_option`]) and obeys the [`Guard`].
 
+#[cfg(test)]
+mod fixture;
 mod forecast;
 mod guard;
 mod meter;
@@ -12,4 +14,4 @@ pub use forecast::{
     Ahead, AttemptRates, Forecast, OptionPrice, price_option, projection, stage_seconds,
 };
 pub use guard::{Exposure, Guard};
-pub use meter::{Meter, hourly, per_million_attempts};
+pub use meter::{Meter, hourly};

@@ -38,13 +38,15 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
     let parts = split(url)?;
     let mut parameters = parameters(parts.query)?;
     let (user, password) = user_and_password(parts.user_info)?;
+    if parts.path.contains('/') {
+        return Err(
+            "found a path of several parts, allowed: /DATABASE (a / in a name or password \
+                    is written %2F)"
+                .to_owned(),
+        );
+    }
     let database = match decoded(parts.path, "database")? {
         name if name.is_empty() => user.clone(),
-        name if name.contains('/') => {
-            return Err("found a path of several parts, allowed: /DATABASE (a / in a name or \
-                        password is written %2F)"
-                .to_owned());
-        }
         name => name,
     };
     let address = address(parts.host_and_port, parameters.take("host"))?;

@@ -56,18 +56,12 @@ pub(super) fn configurations(
 pub(super) fn ids(root: &Section<'_>) -> Vec<ConfigurationId> {
     let Some(item) = root.item("configuration") else { return Vec::new() };
     let Value::List(list) = &item.node.value else { return Vec::new() };
-    let mut ids: Vec<_> = list
-        .iter()
+    list.iter()
         .filter_map(|node| match &node.value {
-            Value::Table(table) => match &table.get("id")?.value {
-                Value::Text(id) => Some(ConfigurationId::new(id.as_str())),
-                _ => None,
-            },
+            Value::Table(table) => table.get("id")?.as_text().map(ConfigurationId::new),
             _ => None,
         })
-        .collect();
-    ids.dedup();
-    ids
+        .collect()
 }
 
 fn id_of(section: &Section<'_>, seen: &mut Vec<String>) -> Option<ConfigurationId> {

@@ -51,13 +51,24 @@ fn load_in(
     environment: Environment<'_>,
 ) -> Result<Plan, PlanErrors> {
     let problems = Problems::new(source.name());
-    let plan = source.read(&problems).and_then(|text| {
-        let mut root = tree::parse(&text, &problems)?;
-        overrides::apply(&mut root, overrides, &problems);
-        check::check(&root, &source.argument(), environment, &problems)
-    });
+    let plan = source
+        .read(&problems)
+        .and_then(|text| read(&text, &source.argument(), overrides, environment, &problems));
     match plan {
         Some(plan) if problems.is_empty() => Ok(plan),
         _ => Err(problems.into_errors()),
     }
+}
+
+/// `argument` is how a shell is told of the plan, for messages that show a command.
+fn read(
+    text: &str,
+    argument: &str,
+    overrides: &[String],
+    environment: Environment<'_>,
+    problems: &Problems,
+) -> Option<Plan> {
+    let mut root = tree::parse(text, problems)?;
+    overrides::apply(&mut root, overrides, problems);
+    check::check(&root, argument, environment, problems)
 }

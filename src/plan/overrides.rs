@@ -45,7 +45,7 @@ fn apply_one(root: &mut Table, text: &str) -> Result<(), Complaint> {
         // Not shown: it may be a URL whose key was forgotten, and hold a password.
         return Err((String::new(), format!("found something else before the `=`, {ALLOWED}")));
     }
-    put_in_table(root, "", &parts, tree::parse_typed(value))
+    put_in_table(root, "", &parts, tree::parse_typed(value.trim()))
 }
 
 fn put_in_table(
@@ -113,8 +113,8 @@ fn is_plain(part: &str) -> bool {
 /// What an entry of a list is called, if that can be part of a key.
 pub(super) fn label(node: &Node) -> Option<String> {
     let Value::Table(table) = &node.value else { return None };
-    ["id", "name", "key"].iter().find_map(|key| match &table.get(*key)?.value {
-        Value::Text(text) if is_plain(text) => Some(text.clone()),
-        _ => None,
-    })
+    ["id", "name", "key"]
+        .iter()
+        .find_map(|key| table.get(*key)?.as_text().filter(|text| is_plain(text)))
+        .map(ToOwned::to_owned)
 }

@@ -73,7 +73,13 @@ impl<'a> Item<'a> {
     }
 
     fn not_allowed(&self, allowed: &str) {
-        self.report(format!("found {}, allowed: {allowed}", self.node.value.found()));
+        let found = if self.path.contains("password") {
+            // The password itself may stand where its place should.
+            "a value that is not shown".to_owned()
+        } else {
+            self.node.value.found()
+        };
+        self.report(format!("found {found}, allowed: {allowed}"));
     }
 
     pub(super) fn number(&self, span: &Span) -> Option<f64> {
@@ -108,19 +114,14 @@ impl<'a> Item<'a> {
         allowed
     }
 
-    /// A text on one line, not empty. What was typed after `--set` is a text whatever it looks
-    /// like.
+    /// A text on one line, not empty.
     pub(super) fn text(&self, allowed: &str) -> Option<String> {
-        let text = match (&self.node.value, &self.node.typed) {
-            (Value::Text(text), _) => Some(text.clone()),
-            (Value::List(_) | Value::Table(_), _) | (_, None) => None,
-            (_, Some(typed)) => Some(typed.clone()),
-        };
+        let text = self.node.as_text();
         let fits = text.filter(|t| !t.trim().is_empty() && !t.chars().any(char::is_control));
         if fits.is_none() {
             self.not_allowed(allowed);
         }
-        fits
+        fits.map(ToOwned::to_owned)
     }
 
     pub(super) fn choice(&self, allowed: &[&'static str]) -> Option<&'static str> {

@@ -20,6 +20,17 @@ pub(super) struct Node {
     pub(super) typed: Option<String>,
 }
 
+impl Node {
+    /// The text that the value is. What was typed after `--set` is a text whatever it looks like.
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match (&self.value, &self.typed) {
+            (Value::Text(text), _) => Some(text),
+            (Value::List(_) | Value::Table(_), _) => None,
+            (_, typed) => typed.as_deref(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Text(String),
