@@ -14,8 +14,9 @@ use super::{
     registry::{self, Entry},
 };
 use crate::{
+    engine::{self, SchemaTargets},
     link::{Role, ServerFrame},
-    model::{Command, EventKind, TargetSpec, TeardownItem},
+    model::{Command, EventKind, Resource, TeardownItem},
     provider::{self, process},
     report::{Journal as JournalFile, JournalReader, RunFolder},
 };
@@ -103,6 +104,7 @@ async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
     let journal = folder.read_journal()?;
     let schemas = schema_targets(entry, &folder, urls)?;
     let resources = journal.resources();
+    let target_of = |resource: &Resource| engine::target_of(&schemas, resource);
     let mut events = Journal::open(&folder, &journal);
     events.write(EventKind::TeardownStarted {
         by: "command line".to_owned(),
@@ -110,7 +112,7 @@ async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
     });
     let mut shown = BTreeMap::new();
     let status =
-        provider::remove(&entry.run, &resources, &schemas, |item| show(&mut shown, item)).await;
+        provider::remove(&entry.run, &resources, target_of, |item| show(&mut shown, item)).await;
     for item in status.items.iter().filter(|item| item.gone) {
         events.write(EventKind::ResourceGone { id: item.id.clone() });
     }
@@ -146,7 +148,7 @@ fn show(shown: &mut BTreeMap<String, String>, item: &TeardownItem) {
 
 /// The databases of the operator's that a run used, reached by what the plan and the command line
 /// say: a stored plan has no password.
-fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<Vec<TargetSpec>> {
+fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<SchemaTargets> {
     let mut overrides = Vec::new();
     for url in urls {
         let Some((configuration, url)) = url.split_once('=') else {
@@ -156,13 +158,13 @@ fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<
     }
     let source = crate::plan::PlanSource::File(folder.plan());
     match crate::plan::load(source, &overrides) {
-        Ok(plan) => Ok(crate::engine::schema_targets(&plan, &entry.run)),
+        Ok(plan) => Ok(engine::schema_targets(&plan, &entry.run)),
         Err(errors) => {
             if !urls.is_empty() {
                 return Err(errors.into());
             }
             eprintln!("rampdeck: the stored plan cannot be read ({errors}): going on with the journal alone");
-            Ok(Vec::new())
+            Ok(SchemaTargets::new())
         }
     }
 }
@@ -206,7 +208,8 @@ pub async fn verify(name: &str) -> Result<u8> {
     let folder = RunFolder::open(entry.folder.clone())?;
     let journal = folder.read_journal()?;
     let schemas = schema_targets(&entry, &folder, &[])?;
-    let remaining = provider::verify(&entry.run, &journal.resources(), &schemas).await;
+    let target_of = |resource: &Resource| engine::target_of(&schemas, resource);
+    let remaining = provider::verify(&entry.run, &journal.resources(), target_of).await;
     for thing in &remaining {
         println!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
     }

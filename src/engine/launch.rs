@@ -24,6 +24,14 @@ use crate::{
 /// Attempts a second of one connection of a closed loop, before any was seen: what the published
 /// runs had of the slowest configuration (1,006/s on 16 connections).
 const ASSUMED_RATE_PER_CONNECTION: f64 = 63.0;
+/// The data at full scale: about 5 GiB as published, indexes included.
+const FULL_SCALE_BYTES: f64 = 5.0 * 1024.0 * 1024.0 * 1024.0;
+/// An empty cluster with its write-ahead log, generously.
+const LAB_OVERHEAD_BYTES: u64 = 512 << 20;
+/// Journal, records and histogram logs of a long run.
+const RUN_FOLDER_BYTES: u64 = 64 << 20;
+/// Files that the engine has open beside the agent's connections.
+const FILES_BESIDE_CONNECTIONS: u64 = 128;
 /// Inputs that may wait for the supervisor; beyond, their senders wait.
 const INPUT_QUEUE: usize = 1024;
 
@@ -160,17 +168,36 @@ fn preflight(
     let connections = u64::from(plan.load.max_connections)
         * u64::try_from(plan.configurations.len()).unwrap_or(8);
     let mut refused = Vec::new();
-    for check in provider::preflight(folder.path(), connections, plan.scale) {
+    let needs = provider::Needs {
+        open_files: connections + FILES_BESIDE_CONNECTIONS,
+        folders: disk_needs(plan, folder),
+    };
+    for check in provider::checks(&needs) {
+        let (name, text) = (check.name.to_owned(), check.text);
         if !check.ok {
-            refused.push(format!("{}: {}", check.name, check.text));
+            refused.push(format!("{name}: {text}"));
         }
-        journal.note(EventKind::Preflight { check: check.name, ok: check.ok, text: check.text });
+        journal.note(EventKind::Preflight { check: name, ok: check.ok, text });
     }
     if refused.is_empty() {
         Ok(())
     } else {
         Err(EngineError::Other(format!("the preflight refuses: {}", refused.join("; "))))
     }
+}
+
+/// Folders that the run writes to and how much, generously.
+fn disk_needs(plan: &plan::Plan, folder: &RunFolder) -> Vec<(PathBuf, u64)> {
+    let mut folders = vec![(folder.path().to_path_buf(), RUN_FOLDER_BYTES)];
+    let labs = plan.configurations.iter().filter(|c| c.source.kind() == "lab").count();
+    if labs > 0 {
+        // A template and a copy for each, indexes included, and as much again for what cells add.
+        let copies = u32::try_from(labs + 1).unwrap_or(u32::MAX);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked: scale <= 1
+        let bytes = (plan.scale * FULL_SCALE_BYTES * f64::from(copies) * 2.0) as u64;
+        folders.push((provider::lab::base(), bytes + LAB_OVERHEAD_BYTES));
+    }
+    folders
 }
 
 fn listen_for_signals(inputs: mpsc::Sender<super::input::Input>) -> Result<(), EngineError> {

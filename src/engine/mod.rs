@@ -24,7 +24,7 @@ mod teardown;
 mod verdict;
 
 pub use launch::{EngineError, Launch, run};
-pub use setup::schema_targets;
+pub use setup::{SchemaTargets, schema_targets, target_of};
 
 /// Version and commit of this build, as records carry it.
 #[must_use]

@@ -3,19 +3,23 @@
 //! and waits until that is on disk.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Instant,
 };
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::{input::Input, launch::Launch};
 use crate::{
     model::{
-        ConfigurationId, GateReport, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
+        ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
     },
     plan::{ConfigurationPlan, Plan, Source},
-    provider::{self, Lab, Recorder},
+    provider::{
+        self, Recorder,
+        lab::{Gate, GateOrder, Lab},
+    },
     workload,
 };
 
@@ -35,7 +39,8 @@ pub struct Endpoint {
     pub configuration: ConfigurationId,
     pub target: TargetSpec,
     pub direct: TargetSpec,
-    pub gate: Option<watch::Receiver<Option<GateReport>>>,
+    /// The lab's: it exits when this is dropped.
+    pub gate: Option<Gate>,
     pub rows: u64,
     pub seconds: f64,
 }
@@ -62,12 +67,21 @@ fn in_schema(target: &TargetSpec, run: &RunId) -> TargetSpec {
 
 /// How the databases of the operator's are reached with the run's schema in them.
 #[must_use]
-pub fn schema_targets(plan: &Plan, run: &RunId) -> Vec<TargetSpec> {
-    let own = |source: &Source| match source {
-        Source::Postgres { target, .. } => Some(in_schema(target, run)),
+pub fn schema_targets(plan: &Plan, run: &RunId) -> SchemaTargets {
+    let own = |c: &ConfigurationPlan| match &c.source {
+        Source::Postgres { target, .. } => Some((c.id.clone(), in_schema(target, run))),
         Source::Lab { .. } => None,
     };
-    plan.configurations.iter().filter_map(|c| own(&c.source)).collect()
+    plan.configurations.iter().filter_map(own).collect()
+}
+
+/// Targets by configuration.
+pub type SchemaTargets = BTreeMap<ConfigurationId, TargetSpec>;
+
+/// The database that a schema is in.
+#[must_use]
+pub fn target_of(targets: &SchemaTargets, resource: &Resource) -> Option<TargetSpec> {
+    targets.get(resource.configuration.as_ref()?).cloned()
 }
 
 struct Setup {
@@ -133,27 +147,30 @@ impl Setup {
             .await
             .map_err(|e| e.to_string())?;
         let template = "rampdeck_template";
-        lab.create_database(template).await.map_err(|e| e.to_string())?;
-        let rows = self.load_data(&lab.admin_target(template, LAB_SCHEMA), None).await?;
+        lab.create_database(template, None).await.map_err(|e| e.to_string())?;
+        let rows = self.load_data(&in_lab(&lab, template), None).await?;
         for configuration in lab_configurations {
             let Source::Lab { gate, faults } = &configuration.source else { continue };
             let id = &configuration.id;
             self.recorder.step(Some(id), "copying the data".to_owned());
             let database = format!("rampdeck_{}", id.as_str().to_lowercase());
-            lab.clone_database(template, &database, id, &self.recorder)
+            lab.clone_database(template, &database, Some(id))
                 .await
                 .map_err(|e| e.to_string())?;
             self.recorder.step(Some(id), "starting its gate".to_owned());
-            let direct = lab.admin_target(&database, LAB_SCHEMA);
-            let gate = lab
-                .start_gate(&self.exe, id, gate, faults, &direct, &self.recorder)
-                .await
-                .map_err(|e| e.to_string())?;
+            let order = GateOrder {
+                configuration: id.clone(),
+                profile: gate.clone(),
+                faults: faults.clone(),
+                database: database.clone(),
+                seed: self.plan.seed,
+            };
+            let gate = lab.start_gate(&self.exe, order).await.map_err(|e| e.to_string())?;
             endpoints.push(Endpoint {
                 configuration: id.clone(),
-                target: gate.target,
-                direct,
-                gate: Some(gate.status),
+                target: TargetSpec { schema: LAB_SCHEMA.to_owned(), ..gate.target.clone() },
+                direct: in_lab(&lab, &database),
+                gate: Some(gate),
                 rows,
                 seconds: began.elapsed().as_secs_f64(),
             });
@@ -176,12 +193,10 @@ impl Setup {
         let began = Instant::now();
         let id = configuration.id.clone();
         let target = in_schema(target, &self.run);
-        let mut schema = resource(ResourceKind::Schema, target.schema.clone());
-        schema.configuration = Some(id.clone());
-        schema.note = format!("in database {} of {id}", target.database);
-        self.recorder.intend(&schema).await.map_err(|e| e.to_string())?;
-        provider::create_schema(&target, &self.run).await.map_err(|e| e.to_string())?;
-        self.recorder.made(schema);
+        self.check_own(&target).await?;
+        provider::postgres::make_schema(&target, &self.run, &id, &self.recorder)
+            .await
+            .map_err(|e| e.to_string())?;
         let rows = self.load_data(&target, Some(&id)).await?;
         Ok(Endpoint {
             configuration: id,
@@ -191,6 +206,21 @@ impl Setup {
             rows,
             seconds: began.elapsed().as_secs_f64(),
         })
+    }
+
+    /// What the server of the operator's says of itself against the plan, before anything is made.
+    async fn check_own(&self, target: &TargetSpec) -> Result<(), String> {
+        let facts = provider::postgres::preflight(target).await.map_err(|e| e.to_string())?;
+        let needed = self.plan.largest_cell();
+        let free = facts.max_connections.saturating_sub(facts.connections_in_use);
+        if needed > free {
+            return Err(format!(
+                "the server allows {} connections, {} are in use, and the plan's largest cell needs {needed}",
+                facts.max_connections, facts.connections_in_use
+            ));
+        }
+        self.recorder.step(None, format!("PostgreSQL {}", facts.version));
+        Ok(())
     }
 
     /// Loads and counts; the number of rows as the database counts them.
@@ -214,6 +244,11 @@ impl Setup {
         .map_err(|e| e.to_string())?;
         Ok(report.rows.total())
     }
+}
+
+/// The lab's database past its gate, with the schema of the order business.
+fn in_lab(lab: &Lab, database: &str) -> TargetSpec {
+    TargetSpec { schema: LAB_SCHEMA.to_owned(), ..lab.admin_target(database) }
 }
 
 fn loading(progress: workload::data::LoadProgress) -> String {

@@ -203,6 +203,6 @@ fn state(configuration: &Configuration) -> ConfigurationState {
 
 fn gate(configuration: &Configuration) -> Option<GateStatus> {
     let crate::plan::Source::Lab { gate, .. } = &configuration.plan.source else { return None };
-    let report = configuration.gate.as_ref()?.borrow().clone()?;
+    let report = (*configuration.gate.as_ref()?.status.borrow())?;
     Some(GateStatus { cpu_percent: report.cpu_percent, round_trip_ms: gate.round_trip_ms })
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::MissedTickBehavior,
 };
 
@@ -26,11 +26,14 @@ use crate::{
     link::HISTORY_POINTS,
     model::{
         AgentStatus, CellResult, ConfigurationId, ConfigurationState, Conditions, Decision,
-        EventKind, GateReport, LastCell, Level, Load, Resource, RunHeader, RunState,
+        EventKind, LastCell, Level, Load, Resource, RunHeader, RunState,
         TargetSpec, TeardownStatus, UnixMs, WindowPoint,
     },
     plan::{ConfigurationPlan, Plan},
-    provider::{Lab, RecorderMessage},
+    provider::{
+        RecorderMessage,
+        lab::{Gate, Lab},
+    },
     report::{HlogWriter, RunFolder},
 };
 
@@ -85,7 +88,7 @@ pub struct Configuration {
     pub target: Option<TargetSpec>,
     /// How the checks reach it: not through the gate, whose delays are the load's alone.
     pub direct: Option<TargetSpec>,
-    pub gate: Option<watch::Receiver<Option<GateReport>>>,
+    pub gate: Option<Gate>,
     /// Setting up, idle, failed or removed; while a cell runs or is checked that is shown instead.
     pub base: ConfigurationState,
     pub cell: Option<ActiveCell>,

@@ -69,7 +69,8 @@ impl Supervisor {
         let inputs = self.inputs.clone();
         tokio::spawn(async move {
             let progress = inputs.clone();
-            let status = provider::remove(&run, &resources, &schemas, |item| {
+            let target_of = |resource: &Resource| super::setup::target_of(&schemas, resource);
+            let status = provider::remove(&run, &resources, target_of, |item| {
                 // A full queue loses a line of progress, never the removal.
                 let _ = progress.try_send(Input::TeardownProgress(item.clone()));
             })
@@ -211,7 +212,10 @@ pub fn removal_of(
         .cloned()
         .collect();
     let schemas = super::setup::schema_targets(&supervisor.plan, &supervisor.header.id);
-    async move { provider::remove(&run, &resources, &schemas, |_| {}).await.items }
+    async move {
+        let target_of = |resource: &Resource| super::setup::target_of(&schemas, resource);
+        provider::remove(&run, &resources, target_of, |_| {}).await.items
+    }
 }
 
 fn waiting_item(resource: &Resource) -> TeardownItem {

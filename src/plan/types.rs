@@ -43,6 +43,18 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Connections of the plan's largest cell.
+    #[must_use]
+    pub fn largest_cell(&self) -> u32 {
+        let levels = |stage: &Stage| match &stage.kind {
+            StageKind::Cells { levels, .. } => levels.iter().map(|l| l.connections()).max(),
+            StageKind::Decision { .. } => None,
+        };
+        self.stages.iter().filter_map(levels).max().unwrap_or(0)
+    }
+}
+
 /// How the lab's server is found and set up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LabPlan {
