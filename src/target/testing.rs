@@ -21,13 +21,21 @@ use crate::model::{TargetAddress, TargetSpec, TlsMode};
 const PORT: u16 = 5432;
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Ends the server and removes the folder as soon as the pipe on its standard input closes, which
-/// it also does when the test's process is killed.
+/// Makes and runs a server; ends it and removes the folder as soon as the pipe on the standard
+/// input closes, which it also does when the test's process is killed. Everything is its owner's
+/// alone, or the server refuses its key. Two signals: a server that has just been started still
+/// ignores the second, as the shell's children in the background do, but not the first; later the
+/// second does not wait for clients.
 const KEEPER: &str = r#"
-"$1/postgres" -D "$2/data" -k "$2" >>"$2/log" 2>&1 &
+umask 077
+exec >>"$2/log" 2>&1
+"$1/initdb" -D "$2/data" --auth=trust --username=postgres --no-sync --no-instructions \
+    --encoding=UTF8 --locale=C && cp "$2/files/"* "$2/data"
+"$1/postgres" -D "$2/data" -k "$2" &
 server=$!
 cat >/dev/null
-kill -QUIT "$server" 2>/dev/null
+kill -TERM "$server"
+kill -QUIT "$server"
 wait "$server"
 rm -rf "$2"
 "#;
@@ -47,7 +55,7 @@ impl TestServer {
         let server = {
             let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
             shared.upgrade().unwrap_or_else(|| {
-                let server = Arc::new(Self::start(PORT, "", |_| {}));
+                let server = Arc::new(Self::start(PORT, "", &[]));
                 *shared = Arc::downgrade(&server);
                 server
             })
@@ -56,28 +64,24 @@ impl TestServer {
         server
     }
 
-    /// Starts a server. It listens on TCP at `port` of 127.0.0.1 where `settings` say so; `dress`
-    /// may change the folder with its data before the start.
-    pub(crate) fn start(port: u16, settings: &str, dress: impl FnOnce(&Path)) -> Self {
+    /// Starts a server with these settings and files in its data folder.
+    pub(crate) fn start(port: u16, settings: &str, files: &[(&str, &str)]) -> Self {
         let binaries = binaries();
-        let owner = owner();
         let folder = TempDir::new().unwrap();
+        let owner = owner();
+        let given = folder.path().join("files");
+        fs::create_dir(&given).unwrap();
         if let Some((uid, gid)) = owner {
             chown(&folder, Some(uid), Some(gid)).unwrap();
+            chown(&given, Some(uid), Some(gid)).unwrap();
         }
-        let data = folder.path().join("data");
-        let made = as_owner(&binaries.join("initdb"), owner)
-            .args(["--auth=trust", "--username=postgres", "--no-sync", "--no-instructions"])
-            .args(["--encoding=UTF8", "--locale=C", "-D"])
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let file = data.join("postgresql.auto.conf");
         let common = "listen_addresses = ''\nfsync = off\nfull_page_writes = off\n\
                       autovacuum = off\nshared_buffers = 64MB\nmax_wal_size = 1GB\n";
-        fs::write(&file, format!("{common}port = {port}\n{settings}\n")).unwrap();
-        dress(&data);
+        let settings = format!("{common}port = {port}\n{settings}\n");
+        fs::write(given.join("postgresql.auto.conf"), settings).unwrap();
+        for (name, text) in files {
+            fs::write(given.join(name), text).unwrap();
+        }
         let keeper = as_owner(Path::new("/bin/sh"), owner)
             .args(["-c", KEEPER, "keeper"])
             .arg(&binaries)

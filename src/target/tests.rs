@@ -1,12 +1,6 @@
 //! How connections fail and succeed, on a real server.
 
-use std::{
-    fs,
-    net::TcpListener,
-    os::unix::fs::{PermissionsExt, chown},
-    path::Path,
-    time::Duration,
-};
+use std::{fs, net::TcpListener, time::Duration};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
@@ -41,12 +35,14 @@ impl TlsServer {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let settings = "listen_addresses = '127.0.0.1'\nssl = on\n\
                         ssl_cert_file = 'server.crt'\nssl_key_file = 'server.key'";
-        let server = TestServer::start(port, settings, |data| {
-            write_owned(data, "server.crt", &certificate.pem());
-            write_owned(data, "server.key", &key.serialize_pem());
-            let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
-            fs::write(data.join("pg_hba.conf"), rules).unwrap();
-        });
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        let files = [
+            ("server.crt", certificate.pem()),
+            ("server.key", key.serialize_pem()),
+            ("pg_hba.conf", rules.to_owned()),
+        ];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let server = TestServer::start(port, settings, &files);
         server.wait_until_ready().await;
         let admin = session(&server.target("postgres")).await.unwrap();
         let role = format!("CREATE ROLE app LOGIN PASSWORD '{PASSWORD}'");
@@ -67,14 +63,6 @@ impl TlsServer {
             ..self.server.target("postgres")
         }
     }
-}
-
-fn write_owned(data: &Path, name: &str, text: &str) {
-    let path = data.join(name);
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    let owner = std::os::unix::fs::MetadataExt::uid(&fs::metadata(data).unwrap());
-    chown(&path, Some(owner), None).unwrap();
 }
 
 async fn failure(target: &TargetSpec) -> super::ConnectError {

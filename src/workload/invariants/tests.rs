@@ -50,6 +50,25 @@ async fn each_corruption_is_found_and_a_sound_attempt_is_not_blamed() {
             "1 reversals of",
         ),
         (
+            "INSERT INTO shop.ledger SELECT entry_id + 7, order_id, product_id, 0, 0, 'sale' \
+             FROM shop.ledger WHERE order_id = $PLACED LIMIT 1",
+            "2 sales of",
+        ),
+        (
+            "INSERT INTO shop.ledger SELECT entry_id + 8, order_id, product_id, 0, 0, 'reversal' \
+             FROM shop.ledger WHERE order_id = $PLACED LIMIT 1",
+            "1 reversals of 0",
+        ),
+        (
+            "UPDATE shop.ledger SET quantity = 9 WHERE order_id = $CANCELLED AND kind = 'reversal'",
+            "1 reversals of 9",
+        ),
+        (
+            "UPDATE shop.ledger SET amount_cents = -9 WHERE order_id = $CANCELLED \
+             AND kind = 'reversal'",
+            "for -9 and 0 other entries",
+        ),
+        (
             "INSERT INTO shop.ledger VALUES (1, $UNUSED, 1, 0, 0, 'sale')",
             "(not there), product 1: 0 pieces",
         ),
@@ -85,6 +104,10 @@ async fn each_corruption_is_found_and_a_sound_attempt_is_not_blamed() {
         (
             "UPDATE shop.orders SET status = 'placed' WHERE order_id = $CANCELLED",
             "has 1 create and 1 cancel receipts",
+        ),
+        (
+            "INSERT INTO shop.receipts VALUES ('test.1.99999999', 'create', $PLACED, now())",
+            "has 2 create and 0 cancel",
         ),
         (
             "INSERT INTO shop.receipts VALUES ('test.1.99999999', 'create', $UNUSED, now())",

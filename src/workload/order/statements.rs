@@ -29,11 +29,13 @@ const INSERT_ITEMS: &str = "INSERT INTO {order_items} \
      SELECT $1, line_no, product_id, quantity, price_cents \
      FROM unnest($2, $3, $4, $5) AS line (line_no, product_id, quantity, price_cents)";
 
-/// `$2` is added to the stock. The products come in the order of their ids, and so are locked in
-/// it: two orders that share products queue up rather than deadlock.
-const CHANGE_STOCK: &str = "UPDATE {products} AS product SET stock = product.stock + line.change \
-     FROM unnest($1, $2) AS line (product_id, change) \
-     WHERE product.product_id = line.product_id";
+/// Adds `$2` to the stock of the products `$1`. No join with `unnest`: prepared, it may be planned
+/// as a scan of all products, which locks them in the order they happen to lie in. The index gives
+/// them in the order of their ids, so that two orders that share products queue up rather than
+/// deadlock.
+const CHANGE_STOCK: &str = "UPDATE {products} \
+     SET stock = stock + ($2::bigint[])[array_position($1::bigint[], product_id)] \
+     WHERE product_id = ANY($1)";
 
 const INSERT_LEDGER: &str = "INSERT INTO {ledger} \
      (entry_id, order_id, product_id, quantity, amount_cents, kind) \
@@ -151,5 +153,48 @@ impl Statements {
             items_of_order,
             cancel_order,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::SimpleQueryMessage;
+
+    use super::*;
+    use crate::workload::testing::Shop;
+
+    #[tokio::test]
+    async fn the_plans_that_are_kept_for_prepared_statements_use_the_indexes() {
+        let shop = Shop::load(0.01).await;
+        let statements = Statements::new(&Names::new("shop"));
+        let arrays = "bigint[], bigint[]";
+        let planned = [
+            ("bigint", &statements.product, "products_pkey"),
+            ("bigint", &statements.history, "orders_customer"),
+            ("bigint[]", &statements.items_of_orders, "order_items_pkey"),
+            ("bigint[]", &statements.price_and_stock, "products_pkey"),
+            (arrays, &statements.change_stock, "products_pkey"),
+            ("bigint", &statements.order, "orders_pkey"),
+            ("bigint", &statements.items_of_order, "order_items_pkey"),
+            ("bigint", &statements.cancel_order, "orders_pkey"),
+        ];
+        shop.client.batch_execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
+        for (types, statement, index) in planned {
+            let nulls = types.split(',').map(|_| "NULL").collect::<Vec<_>>().join(", ");
+            let explain = format!(
+                "PREPARE planned ({types}) AS {statement}; EXPLAIN EXECUTE planned ({nulls}); \
+                 DEALLOCATE planned"
+            );
+            let messages = shop.client.simple_query(&explain).await.unwrap();
+            let rows = messages.iter().filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0),
+                _ => None,
+            });
+            let plan = rows.collect::<Vec<_>>().join("\n");
+            let scan = format!("Index Scan using {index}");
+            let backward = format!("Index Scan Backward using {index}");
+            assert!(plan.contains(&scan) || plan.contains(&backward), "{statement}\n{plan}");
+            assert!(!plan.contains("Seq Scan"), "{statement}\n{plan}");
+        }
     }
 }

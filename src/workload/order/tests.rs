@@ -166,9 +166,10 @@ async fn a_conflict_is_40001_before_commit_and_the_connection_is_usable() {
     rival.batch_execute("BEGIN").await.unwrap();
     let update = "UPDATE shop.products SET stock = stock - 0 WHERE product_id = $1";
     rival.execute(update, &[&product]).await.unwrap();
+    let pid: i32 = shop.client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let lift = async {
-        let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted";
-        while rival.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        let blockers = "SELECT cardinality(pg_blocking_pids($1))";
+        while rival.query_one(blockers, &[&pid]).await.unwrap().get::<_, i32>(0) == 0 {
             tokio::task::yield_now().await;
         }
         rival.batch_execute("COMMIT").await.unwrap();
