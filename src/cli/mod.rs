@@ -93,7 +93,9 @@ fn helper_process(work: impl Future<Output = Result<u8>>) -> Result<u8> {
 
 fn agent() -> Result<u8> {
     log_to_stderr();
-    crate::load::agent::run()?;
+    crate::load::agent::run_with(tokio::io::stdin(), tokio::io::stdout(), |order| {
+        crate::workload::OrderWorkload::new(order).expect("temporary")
+    })?;
     Ok(exit::DONE)
 }
 

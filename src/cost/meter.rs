@@ -66,7 +66,8 @@ pub fn hourly(configuration: &ConfigurationPlan) -> Money {
 }
 
 /// What a million attempts on a configuration cost on top.
-pub(super) fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
+#[must_use]
+pub fn per_million_attempts(configuration: &ConfigurationPlan) -> Money {
     rate(configuration, PricePer::MillionAttempts)
 }
 

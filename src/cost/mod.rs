@@ -14,4 +14,4 @@ pub use forecast::{
     Ahead, AttemptRates, Forecast, OptionPrice, price_option, projection, stage_seconds,
 };
 pub use guard::{Exposure, Guard};
-pub use meter::{Meter, hourly};
+pub use meter::{Meter, hourly, per_million_attempts};
