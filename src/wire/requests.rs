@@ -102,13 +102,7 @@ impl Requests {
         Fate::Pass
     }
 
-    fn query(
-        &self,
-        body: &[u8],
-        now: Instant,
-        session: &mut Session,
-        faults: &Faults,
-    ) -> Fate {
+    fn query(&self, body: &[u8], now: Instant, session: &mut Session, faults: &Faults) -> Fate {
         let content = Content::of(message::text(body).0);
         if content.has(Statement::Begin) {
             faults.begin(now);
