@@ -10,6 +10,8 @@ mod preflight;
 pub mod process;
 mod recorder;
 mod remove;
+#[cfg(test)]
+mod testing;
 mod verify;
 
 pub use preflight::{Check, Needs, checks};

@@ -82,46 +82,6 @@ impl Recorder {
 }
 
 #[cfg(test)]
-pub(super) mod testing {
-    use super::*;
-
-    /// A recorder whose owner writes everything down; the records in their order.
-    pub(in crate::provider) fn obliging()
-    -> (Recorder, tokio::task::JoinHandle<Vec<(ResourceState, Resource)>>) {
-        let (recorder, mut messages) = Recorder::channel();
-        let records = tokio::spawn(async move {
-            let mut records = Vec::new();
-            while let Some(message) = messages.recv().await {
-                match message {
-                    RecorderMessage::Intend { resource, on_disk } => {
-                        records.push((ResourceState::Intended, resource));
-                        on_disk.send(Ok(())).unwrap();
-                    }
-                    RecorderMessage::Made { resource } => {
-                        records.push((ResourceState::Made, resource));
-                    }
-                    RecorderMessage::Gone { .. } | RecorderMessage::Step { .. } => {}
-                }
-            }
-            records
-        });
-        (recorder, records)
-    }
-
-    /// The newest record of each resource, as a journal would give them.
-    pub(in crate::provider) fn newest(records: Vec<(ResourceState, Resource)>) -> Vec<Resource> {
-        let mut resources: Vec<Resource> = Vec::new();
-        for (_, resource) in records {
-            match resources.iter_mut().find(|known| known.id == resource.id) {
-                Some(known) => *known = resource,
-                None => resources.push(resource),
-            }
-        }
-        resources
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::ResourceKind;

@@ -139,21 +139,28 @@ pub(super) fn swept(run: &RunId, known: &[Resource]) -> Vec<Resource> {
         known.iter().filter_map(|r| r.process.map(|process| process.pid)).collect();
     let folders: BTreeSet<PathBuf> =
         known.iter().filter(|r| r.kind == ResourceKind::Folder).map(|r| path_of(run, r)).collect();
-    let strays = process::of_run(run)
-        .into_iter()
-        .filter(|process| !processes.contains(&process.pid))
-        .map(|process| Resource {
-            process: Some(process),
-            ..found(ResourceKind::Gate, format!("process {}", process.pid))
-        });
-    let marked =
-        lab::marked_folders(run).into_iter().filter(|path| !folders.contains(path)).map(|path| {
-            Resource {
-                path: Some(path.clone()),
-                ..found(ResourceKind::Folder, path.display().to_string())
-            }
-        });
-    strays.chain(marked).collect()
+    let data_folders: BTreeSet<PathBuf> =
+        known.iter().filter(|r| r.kind == ResourceKind::Server).map(|r| data_of(run, r)).collect();
+    let mut swept = Vec::new();
+    for process in process::of_run(run) {
+        if !processes.contains(&process.pid) {
+            let stray = found(ResourceKind::Gate, format!("process {}", process.pid));
+            swept.push(Resource { process: Some(process), ..stray });
+        }
+    }
+    for folder in lab::marked_folders(run) {
+        let data = folder.join("data");
+        let running = server::postmaster(&data).filter(|_| !data_folders.contains(&data));
+        if let Some(process) = running {
+            let server = found(ResourceKind::Server, format!("server in {}", data.display()));
+            swept.push(Resource { process: Some(process), path: Some(data), ..server });
+        }
+        if !folders.contains(&folder) {
+            let marked = found(ResourceKind::Folder, folder.display().to_string());
+            swept.push(Resource { path: Some(folder), ..marked });
+        }
+    }
+    swept
 }
 
 fn found(kind: ResourceKind, id: String) -> Resource {

@@ -190,18 +190,15 @@ fn parse_version(text: &str) -> Option<(u32, String)> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+    use crate::provider::testing::write_script;
 
     fn fake(parent: &Path, name: &str, version: &str) -> Candidate {
         let dir = parent.join(name);
         fs::create_dir_all(&dir).unwrap();
         for program in ["initdb", "postgres"] {
-            let path = dir.join(program);
-            fs::write(&path, format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n"))
-                .unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let text = format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n");
+            write_script(&dir.join(program), &text);
         }
         Candidate { dir, by: "the test" }
     }

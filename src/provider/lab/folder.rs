@@ -230,14 +230,17 @@ pub(in crate::provider) fn is_marked(path: &Path, run: &RunId) -> bool {
     real && fs::read(path.join(MARKER)).is_ok_and(|found| found == mark(run, path))
 }
 
-/// The folders below the base, and the socket's own, that carry the mark of this run.
+/// The folders below the base, and the socket's own where it is elsewhere, that carry the mark of this run.
 pub(in crate::provider) fn marked_folders(run: &RunId) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = fs::read_dir(base())
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
-    folders.push(Layout::of(run).sockets);
+    let layout = Layout::of(run);
+    if layout.sockets_apart() {
+        folders.push(layout.sockets);
+    }
     folders.retain(|folder| is_marked(folder, run));
     folders
 }
