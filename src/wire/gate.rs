@@ -64,7 +64,10 @@ pub enum GateError {
 /// As [`run`], and when there is no configuration.
 pub fn main() -> Result<(), GateError> {
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).map_err(|e| GateError::NoConfiguration(e.to_string()))?;
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|e| GateError::NoConfiguration(e.to_string()))?;
     let config =
         serde_json::from_str(&line).map_err(|e| GateError::NoConfiguration(e.to_string()))?;
     allow_many_connections();
@@ -163,8 +166,7 @@ async fn serve_client(
     client.set_nodelay(true)?;
     let mut timer = PreciseTimer::new()?;
     let mut inbox = BytesMut::new();
-    let opening =
-        read_opening(&mut client, &mut inbox, &mut timer, || delays.round_trip()).await?;
+    let opening = read_opening(&mut client, &mut inbox, &mut timer, || delays.round_trip()).await?;
     let packet = match opening {
         Opening::Session(packet) => packet,
         Opening::Cancel(packet) => return cancel(&packet, &shared.upstream).await,

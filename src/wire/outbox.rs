@@ -68,6 +68,12 @@ impl Outbox {
         Poll::Ready(Ok(()))
     }
 
+    /// All that waits, in one piece.
+    #[cfg(test)]
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        Vec::from(self.pieces).concat()
+    }
+
     fn take(&mut self, mut written: usize) {
         self.bytes -= written;
         while let Some(piece) = self.pieces.front_mut() {

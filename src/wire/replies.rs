@@ -318,3 +318,179 @@ fn has_written(tag: &[u8], copied_in: bool, writing_with: bool) -> bool {
 const fn is_wanted(tag: u8) -> bool {
     matches!(tag, b'Z' | b'C')
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        model::{Fault, FaultKind, GateProfile},
+        wire::statement::Content,
+    };
+
+    const ROUND_TRIP: Duration = Duration::from_millis(10);
+    const COMMIT_WRITE: Duration = Duration::from_millis(400);
+    const COMMIT_READ: Duration = Duration::from_millis(70);
+
+    fn replies(now: Instant) -> Replies {
+        let profile = GateProfile {
+            round_trip_ms: ROUND_TRIP.as_secs_f64() * 1e3,
+            commit_write_ms: COMMIT_WRITE.as_secs_f64() * 1e3,
+            commit_read_ms: COMMIT_READ.as_secs_f64() * 1e3,
+            ..GateProfile::default()
+        };
+        Replies { started: true, ..Replies::new(Delays::new(profile, 1), now) }
+    }
+
+    fn reply(tags: &[&str], status: u8) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        for tag in tags {
+            message::put_complete(&mut out, tag);
+        }
+        message::put_ready(&mut out, status);
+        out.to_vec()
+    }
+
+    struct Flow {
+        now: Instant,
+        replies: Replies,
+        session: Session,
+        held: Held,
+        faults: Faults,
+        inbox: BytesMut,
+    }
+
+    impl Flow {
+        fn new(faults: Vec<Fault>) -> Self {
+            let now = Instant::now();
+            let faults = Faults::new(faults);
+            faults.begin(now);
+            let (session, held) = (Session::default(), Held::default());
+            Self { now, replies: replies(now), session, held, faults, inbox: BytesMut::new() }
+        }
+
+        /// One round trip that the server answers at once; what leaves, and how much later.
+        fn trip(&mut self, sql: &str, reply: &[u8]) -> (Vec<u8>, Duration, bool) {
+            self.now += Duration::from_secs(10);
+            self.session.trips.push_back(Trip::new(self.now, Content::of(sql.as_bytes())));
+            self.take(reply)
+        }
+
+        fn take(&mut self, reply: &[u8]) -> (Vec<u8>, Duration, bool) {
+            let Self { now, replies, session, held, faults, inbox } = self;
+            inbox.extend_from_slice(reply);
+            replies.take(inbox, *now, session, faults, held).unwrap();
+            let (mut bytes, mut at, mut cut) = (Vec::new(), *now, false);
+            while let Some(leaves) = held.next_leaves() {
+                at = leaves;
+                match held.pop().unwrap() {
+                    Parcel::Bytes(piece) => bytes.extend_from_slice(&piece),
+                    Parcel::Cut => cut = true,
+                }
+            }
+            assert_eq!(held.bytes(), held.begun_bytes);
+            (bytes, at - *now, cut)
+        }
+    }
+
+    #[test]
+    fn a_commit_costs_by_what_its_transaction_did() {
+        let mut flow = Flow::new(Vec::new());
+        let mut delay = |sql, tags: &[&str], status| flow.trip(sql, &reply(tags, status)).1;
+        assert_eq!(delay("begin", &["BEGIN"], b'T'), ROUND_TRIP);
+        assert_eq!(delay("update t", &["UPDATE 0"], b'T'), ROUND_TRIP);
+        assert_eq!(delay("commit", &["COMMIT"], b'I'), ROUND_TRIP + COMMIT_READ);
+        delay("begin", &["BEGIN"], b'T');
+        assert_eq!(delay("update t", &["UPDATE 10"], b'T'), ROUND_TRIP);
+        assert_eq!(delay("commit", &["COMMIT"], b'I'), ROUND_TRIP + COMMIT_WRITE);
+        delay("begin", &["BEGIN"], b'T');
+        delay("insert", &["INSERT 0 1"], b'T');
+        assert_eq!(delay("rollback to a", &["ROLLBACK"], b'T'), ROUND_TRIP);
+        assert_eq!(delay("commit", &["COMMIT"], b'I'), ROUND_TRIP + COMMIT_WRITE);
+        delay("begin", &["BEGIN"], b'T');
+        delay("insert", &["INSERT 0 1"], b'T');
+        assert_eq!(delay("rollback", &["ROLLBACK"], b'I'), ROUND_TRIP);
+        assert_eq!(delay("select", &["SELECT 1"], b'I'), ROUND_TRIP);
+        assert_eq!(delay("delete", &["DELETE 3"], b'I'), ROUND_TRIP + COMMIT_WRITE);
+        let with = "with a as (insert into t select 1) select 1";
+        assert_eq!(delay(with, &["SELECT 1"], b'I'), ROUND_TRIP + COMMIT_WRITE);
+        assert_eq!(delay("commit", &["COMMIT"], b'I'), ROUND_TRIP, "no transaction was open");
+        let all = ["BEGIN", "INSERT 0 1", "COMMIT"];
+        assert_eq!(delay("begin;insert;commit", &all, b'I'), ROUND_TRIP + COMMIT_WRITE);
+    }
+
+    #[test]
+    fn a_conflict_found_by_commit_takes_as_long_as_a_commit() {
+        let mut flow = Flow::new(Vec::new());
+        flow.trip("begin; update", &reply(&["BEGIN", "UPDATE 1"], b'T'));
+        let mut conflict = message::error("ERROR", "40001", "conflict").to_vec();
+        conflict.extend(reply(&[], b'I'));
+        let (bytes, delay, _) = flow.trip("commit", &conflict);
+        assert_eq!((bytes, delay), (conflict, ROUND_TRIP + COMMIT_WRITE));
+    }
+
+    #[test]
+    fn a_reply_is_whole_wherever_it_is_cut_and_waits_for_its_end() {
+        let stream = [reply(&["SELECT 1"], b'I'), reply(&["SELECT 2"], b'I')].concat();
+        for cut in 0..=stream.len() {
+            let mut flow = Flow::new(Vec::new());
+            for _ in 0..2 {
+                flow.session.trips.push_back(Trip::new(flow.now, Content::of(b"select")));
+            }
+            let (mut bytes, _, _) = flow.take(&stream[..cut]);
+            let ends = [0, stream.len() / 2, stream.len()];
+            assert!(ends.contains(&bytes.len()), "a part left early: cut at {cut}");
+            bytes.extend(flow.take(&stream[cut..]).0);
+            assert_eq!(bytes, stream);
+        }
+    }
+
+    #[test]
+    fn log_in_copy_and_notices_do_not_wait() {
+        let mut flow = Flow::new(Vec::new());
+        flow.replies.started = false;
+        flow.session.trips.push_back(Trip::new(flow.now, Content::default()));
+        let ask = b"R\0\0\0\x08\0\0\0\x03";
+        assert_eq!(flow.take(ask).0, ask);
+        flow.replies.started = true;
+        let copy = b"G\0\0\0\x07\0\0\0";
+        let sync = Trip { by_sync: true, ..Trip::new(flow.now, Content::of(b"copy")) };
+        flow.session.trips = VecDeque::from([sync]);
+        assert_eq!(flow.take(copy).0, copy);
+        assert!(flow.session.copy_in && flow.session.trips.is_empty());
+        let notice = b"N\0\0\0\x05\0";
+        assert_eq!(flow.take(notice).0, notice);
+    }
+
+    #[test]
+    fn a_failed_commit_is_answered_in_the_rollbacks_place() {
+        let mut flow = Flow::new(Vec::new());
+        flow.trip("begin; update", &reply(&["BEGIN", "UPDATE 1"], b'T'));
+        flow.now += Duration::from_secs(10);
+        let own = Trip { own: true, ..Trip::new(flow.now, Content::default()) };
+        let fails_with = Some("40001".to_owned());
+        let failing = Trip { fails_with, ..Trip::new(flow.now, Content::of(b"commit")) };
+        flow.session.trips = VecDeque::from([own, failing]);
+        let stream = [&b"1\0\0\0\x04"[..], &reply(&[], b'T'), &reply(&["ROLLBACK"], b'I')].concat();
+        let (bytes, delay, _) = flow.take(&stream);
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(bytes.starts_with(b"1\0\0\0\x04E") && text.contains("C40001"), "{text:?}");
+        assert!(bytes.ends_with(&reply(&[], b'I')) && !text.contains("ROLLBACK"));
+        assert_eq!(bytes.iter().filter(|&&b| b == b'Z').count(), 1);
+        assert_eq!(delay, ROUND_TRIP + COMMIT_WRITE);
+        assert!(!flow.session.written);
+    }
+
+    #[test]
+    fn a_cut_falls_on_writing_commits_and_takes_the_reply_along() {
+        let kind = FaultKind::CutAfterCommit { every: 1 };
+        let mut flow = Flow::new(vec![Fault { after_s: 0.0, for_s: None, kind }]);
+        flow.trip("begin", &reply(&["BEGIN"], b'T'));
+        assert!(!flow.trip("commit", &reply(&["COMMIT"], b'I')).2);
+        flow.trip("begin; insert", &reply(&["BEGIN", "INSERT 0 1"], b'T'));
+        let (bytes, delay, cut) = flow.trip("commit", &reply(&["COMMIT"], b'I'));
+        assert!(cut && bytes.is_empty());
+        assert_eq!(delay, ROUND_TRIP + COMMIT_WRITE);
+    }
+}

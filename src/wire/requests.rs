@@ -102,13 +102,7 @@ impl Requests {
         Fate::Pass
     }
 
-    fn query(
-        &self,
-        body: &[u8],
-        now: Instant,
-        session: &mut Session,
-        faults: &Faults,
-    ) -> Fate {
+    fn query(&self, body: &[u8], now: Instant, session: &mut Session, faults: &Faults) -> Fate {
         let content = Content::of(message::text(body).0);
         if content.has(Statement::Begin) {
             faults.begin(now);
@@ -198,4 +192,108 @@ const fn is_wanted(tag: u8) -> bool {
 pub(super) fn start(packet: Bytes, now: Instant, session: &mut Session, out: &mut Outbox) {
     session.trips.push_back(Trip::new(now, Content::default()));
     out.push(packet);
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BufMut;
+
+    use super::*;
+    use crate::model::{Fault, FaultKind};
+
+    fn message(tag: u8, parts: &[&str]) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        message::put(&mut out, tag, |out| {
+            for part in parts {
+                message::put_text(out, part);
+            }
+            out.put_u32(0);
+        });
+        out.to_vec()
+    }
+
+    /// What the gate sends on for a stream that arrives in two pieces, and its round trips.
+    fn forwarded(stream: &[u8], cut: usize, faults: &Faults) -> (Vec<u8>, Session) {
+        let mut requests = Requests::default();
+        let mut session = Session::default();
+        let mut out = Outbox::default();
+        let mut inbox = BytesMut::new();
+        for piece in [&stream[..cut], &stream[cut..]] {
+            inbox.extend_from_slice(piece);
+            requests.take(&mut inbox, Instant::now(), &mut session, faults, &mut out).unwrap();
+        }
+        assert!(inbox.is_empty(), "cut at {cut}");
+        (out.into_bytes(), session)
+    }
+
+    fn extended(sql: &str) -> Vec<u8> {
+        let sync = message::sync();
+        [message(b'P', &["", sql]), message(b'B', &["", ""]), message(b'E', &[""]), sync.to_vec()]
+            .concat()
+    }
+
+    #[test]
+    fn bytes_pass_unchanged_and_round_trips_are_seen_wherever_the_stream_is_cut() {
+        let stream = [
+            &message::query("BEGIN")[..],
+            &extended("UPDATE t SET a = 1"),
+            &message(b'P', &["c", "COMMIT"]),
+            &message(b'B', &["p", "c"]),
+            &message(b'E', &["p"]),
+            &message::sync(),
+            &message(b'F', &["function call"]),
+        ]
+        .concat();
+        for cut in 0..=stream.len() {
+            let (out, session) = forwarded(&stream, cut, &Faults::new(Vec::new()));
+            assert_eq!(out, stream, "cut at {cut}");
+            let contents: Vec<_> = session.trips.iter().map(|trip| trip.content).collect();
+            assert_eq!(
+                contents,
+                [Content::of(b"begin"), Content::of(b"update"), Content::of(b"commit"), other(),]
+            );
+        }
+    }
+
+    fn failing_commits() -> Faults {
+        let kind = FaultKind::FailCommit { sqlstate: "40001".into(), every: 1 };
+        Faults::new(vec![Fault { after_s: 0.0, for_s: None, kind }])
+    }
+
+    #[test]
+    fn a_failing_commit_becomes_a_rollback_wherever_the_stream_is_cut() {
+        let rollback = message::query("ROLLBACK");
+        let begin = message::query("BEGIN; INSERT INTO t VALUES (1)");
+        let simple = [&begin[..], &message::query("commit /* now */ ;")].concat();
+        let batch = extended("END");
+        let with_rest = [&begin[..], &batch, &message::query("SELECT 1")].concat();
+        for cut in 0..=simple.len() {
+            let (out, session) = forwarded(&simple, cut, &failing_commits());
+            assert_eq!(out, [&begin[..], &rollback].concat(), "cut at {cut}");
+            assert_eq!(session.trips[1].fails_with.as_deref(), Some("40001"));
+        }
+        let before_execute = &batch[..batch.len() - message(b'E', &[""]).len() - 5];
+        for cut in 0..=with_rest.len() {
+            let (out, session) = forwarded(&with_rest, cut, &failing_commits());
+            let expected = [
+                &begin[..],
+                before_execute,
+                &message::sync(),
+                &rollback,
+                &message::query("SELECT 1"),
+            ];
+            assert_eq!(out, expected.concat(), "cut at {cut}");
+            let own: Vec<_> = session.trips.iter().map(|trip| trip.own).collect();
+            assert_eq!(own, [false, true, false, false]);
+        }
+    }
+
+    #[test]
+    fn a_commit_that_has_only_read_does_not_fail() {
+        let stream =
+            [message::query("BEGIN"), message::query("SELECT 1"), message::query("COMMIT")]
+                .concat();
+        let (out, _) = forwarded(&stream, 0, &failing_commits());
+        assert_eq!(out, stream);
+    }
 }

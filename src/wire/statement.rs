@@ -284,7 +284,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_transaction_are_told_in_every_dress() {
-        for sql in ["COMMIT", "commit;", " /* a /* b */ */ Commit -- x", "END", "commit and chain"] {
+        for sql in ["COMMIT", "commit;", " /* a /* b */ */ Commit -- x", "END", "commit and chain"]
+        {
             assert_eq!(kinds(sql), [Commit], "{sql}");
         }
         for sql in ["ROLLBACK", "abort work", "--x\nrollback transaction"] {
@@ -302,9 +303,10 @@ mod tests {
     fn semicolons_count_only_outside_of_quotes_and_comments() {
         assert_eq!(kinds(""), []);
         assert_eq!(kinds(" ; ;"), []);
-        assert_eq!(kinds("insert into t values ('a;''b', $x$;commit;$x$); COMMIT"), [
-            Insert, Commit
-        ]);
+        assert_eq!(
+            kinds("insert into t values ('a;''b', $x$;commit;$x$); COMMIT"),
+            [Insert, Commit]
+        );
         assert_eq!(kinds("select E'\\';commit', \"a;b\", $1;end"), [Other, Commit]);
         assert_eq!(kinds("select $1::text; update t set a = $2"), [Other, Update]);
         assert_eq!(kinds("select 'never closed; commit"), [Other]);
@@ -313,9 +315,10 @@ mod tests {
 
     #[test]
     fn a_with_is_looked_into() {
-        assert_eq!(kinds("with a as (insert into t values (1) returning 1) select * from a"), [
-            WritingWith
-        ]);
+        assert_eq!(
+            kinds("with a as (insert into t values (1) returning 1) select * from a"),
+            [WritingWith]
+        );
         assert_eq!(kinds("with a as (select 1 for update) select * from a"), [Other]);
         assert_eq!(kinds("with a as (select 1 for no key update) select 1"), [Other]);
         assert_eq!(kinds("select 'insert' from update_log"), [Other]);

@@ -35,7 +35,9 @@ mod imp {
         pub(in crate::wire) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            let descriptor = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
+            // SAFETY: the descriptor is open, is ours alone, and stays so while registered.
+            let descriptor =
+                unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE)? };
             Ok(Self { descriptor, armed: None })
         }
 

@@ -48,8 +48,7 @@ impl Session {
             return true;
         }
         for trip in self.trips.iter().rev() {
-            let ends =
-                trip.content.has(Statement::Commit) || trip.content.has(Statement::Rollback);
+            let ends = trip.content.has(Statement::Commit) || trip.content.has(Statement::Rollback);
             if ends || trip.content.may_write() {
                 return !ends;
             }

@@ -1,0 +1,174 @@
+//! A database of the operator's: what it is, and the one schema in it that is a run's.
+//!
+//! The schema's comment says whose it is. Nothing else in the database is touched, and a schema
+//! without the comment is never dropped.
+
+use std::time::Instant;
+
+use tokio_postgres::Client;
+
+use crate::{
+    model::{ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs},
+    target::{self, ConnectError},
+};
+
+use super::{Recorder, quoted, recorder::RecordError, told};
+
+/// Why something could not be done in a database of the operator's.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("{act} failed: {}", told(source))]
+    Statement { act: String, source: tokio_postgres::Error },
+    #[error(
+        "schema {schema} exists already and {whose}; rampdeck leaves it alone: drop it yourself \
+         or give the run another name"
+    )]
+    NotOurs { schema: String, whose: String },
+}
+
+fn failed(act: impl Into<String>) -> impl FnOnce(tokio_postgres::Error) -> DatabaseError {
+    let act = act.into();
+    move |source| DatabaseError::Statement { act, source }
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerFacts {
+    /// As the server writes it, for example `16.4`.
+    pub version: String,
+    pub max_connections: u32,
+    /// Connections of clients, ours included.
+    pub connections_in_use: u32,
+    /// How far the server's clock is ahead of ours, in ms; uncertain by half of `round_trip_ms`.
+    pub clock_offset_ms: f64,
+    /// The round trip of the statement that asked, in ms.
+    pub round_trip_ms: f64,
+}
+
+/// Asks a server what it is and how full.
+///
+/// # Errors
+/// When it cannot be reached or does not answer.
+pub async fn preflight(target: &TargetSpec) -> Result<ServerFacts, DatabaseError> {
+    const FACTS: &str = "SELECT current_setting('server_version'), \
+                         current_setting('max_connections')::int8, \
+                         (SELECT count(*) FROM pg_stat_activity \
+                          WHERE backend_type = 'client backend')::int8";
+    const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8";
+    let client = target::session(target).await?;
+    let row = client.query_one(FACTS, &[]).await.map_err(failed("asking the server's state"))?;
+    let statement = client.prepare(CLOCK).await.map_err(failed("asking the server's clock"))?;
+    let (before, asked) = (UnixMs::now(), Instant::now());
+    let clock = client.query_one(&statement, &[]).await.map_err(failed("asking its clock"))?;
+    let round_trip_ms = asked.elapsed().as_secs_f64() * 1e3;
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of our time fit 53 bits")]
+    let ours = before.0 as f64 + round_trip_ms / 2.0;
+    let number = |column| u32::try_from(row.get::<_, i64>(column)).unwrap_or(u32::MAX);
+    Ok(ServerFacts {
+        version: row.get(0),
+        max_connections: number(1),
+        connections_in_use: number(2),
+        clock_offset_ms: clock.get::<_, f64>(0) - ours,
+        round_trip_ms,
+    })
+}
+
+/// The comment by which a schema is known to be this run's.
+fn mark(run: &RunId) -> String {
+    format!("rampdeck run {run}")
+}
+
+/// Makes the schema that `target` names, marked as the run's. Its intent is recorded first. One
+/// that carries the mark already is taken as it is.
+///
+/// # Errors
+/// When a schema of this name exists that is not the run's, or it cannot be recorded or made.
+pub async fn make_schema(
+    target: &TargetSpec,
+    run: &RunId,
+    configuration: &ConfigurationId,
+    recorder: &Recorder,
+) -> Result<(), DatabaseError> {
+    let client = target::session(target).await?;
+    let schema = &target.schema;
+    let resource = Resource {
+        kind: ResourceKind::Schema,
+        id: format!("schema {schema} of {configuration}"),
+        configuration: Some(configuration.clone()),
+        process: None,
+        path: None,
+        port: None,
+        note: mark(run),
+        state: ResourceState::Intended,
+        since: UnixMs::now(),
+    };
+    match comment_of(&client, schema).await? {
+        Some(comment) if comment.as_deref() == Some(&mark(run)) => {}
+        Some(comment) => return Err(not_ours(schema, comment)),
+        None => {
+            recorder.intend(&resource).await?;
+            // Both or neither: a schema without its mark could not be removed again.
+            let sql = format!(
+                "BEGIN; CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS '{comment}'; COMMIT",
+                name = quoted(schema),
+                comment = mark(run).replace('\'', "''"),
+            );
+            client.batch_execute(&sql).await.map_err(failed(format!("making {schema}")))?;
+        }
+    }
+    recorder.made(resource);
+    Ok(())
+}
+
+/// Drops the run's schema with all that is in it; one that is not there is gone.
+///
+/// # Errors
+/// When a schema of this name is not the run's, or cannot be dropped.
+pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), DatabaseError> {
+    let client = target::session(target).await?;
+    let schema = &target.schema;
+    match comment_of(&client, schema).await? {
+        None => Ok(()),
+        Some(comment) if comment.as_deref() == Some(&mark(run)) => client
+            .batch_execute(&format!("DROP SCHEMA {} CASCADE", quoted(schema)))
+            .await
+            .map_err(failed(format!("dropping schema {schema}"))),
+        Some(comment) => Err(not_ours(schema, comment)),
+    }
+}
+
+/// Whether the run's schema is there.
+///
+/// # Errors
+/// When the database does not tell.
+pub(super) async fn schema_of(target: &TargetSpec, run: &RunId) -> Result<bool, DatabaseError> {
+    let client = target::session(target).await?;
+    Ok(comment_of(&client, &target.schema).await? == Some(Some(mark(run))))
+}
+
+fn not_ours(schema: &str, comment: Option<String>) -> DatabaseError {
+    let whose = comment.map_or_else(
+        || "is not marked as a run's".to_owned(),
+        |comment| format!("its comment is {comment:?}"),
+    );
+    DatabaseError::NotOurs { schema: schema.to_owned(), whose }
+}
+
+/// The comment of a schema, where there is the schema and where it has one.
+#[expect(clippy::option_option, reason = "a schema, and then perhaps a comment")]
+async fn comment_of(
+    client: &Client,
+    schema: &str,
+) -> Result<Option<Option<String>>, DatabaseError> {
+    const SQL: &str = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace \
+                       WHERE nspname = $1";
+    let row = client
+        .query_opt(SQL, &[&schema])
+        .await
+        .map_err(failed(format!("looking for schema {schema}")))?;
+    Ok(row.map(|row| row.get(0)))
+}
