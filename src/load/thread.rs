@@ -201,7 +201,13 @@ impl<W: Workload> LoadThread<W> {
             self.pulse.start(clock::now());
             self.alarm.set(self.pulse.next);
         }
-        self.cells.push(CellHere { local, workers, returned: Vec::new(), dispatcher: None, panicked: None });
+        self.cells.push(CellHere {
+            local,
+            workers,
+            returned: Vec::new(),
+            dispatcher: None,
+            panicked: None,
+        });
         Ok(())
     }
 

@@ -140,7 +140,9 @@ impl<W: Workload> Run<'_, W> {
             self.attempts += 1;
             let outcome = match self.attempt(held).await {
                 Ok(Done::Committed) => Some(Outcome::Succeeded),
-                Ok(Done::Rejected) if self.doubt => self.look_up_last(held, Outcome::Rejected).await,
+                Ok(Done::Rejected) if self.doubt => {
+                    self.look_up_last(held, Outcome::Rejected).await
+                }
                 Ok(Done::Rejected) => Some(Outcome::Rejected),
                 Err(failed) => self.after(&failed, held).await,
             };
