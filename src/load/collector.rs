@@ -9,6 +9,7 @@ use super::{
     LoadError,
     clock::{self, SECOND_NS},
     course::until,
+    merge::Complete,
     message::{CellShared, ThreadCommand, ThreadReport},
     run::{self, Do, Run},
     thread,
@@ -265,8 +266,10 @@ where
     }
 
     fn complete(&mut self, index: usize, part: usize) {
-        let spares = self.runs[index].complete(&mut self.report);
-        spares.into_iter().for_each(|spare| self.give_back(index, part, Some(spare)));
+        while let Some(Complete { window, spare }) = self.runs[index].next_window() {
+            (self.report)(AgentReport::Window(Box::new(window)));
+            self.give_back(index, part, Some(spare));
+        }
     }
 
     fn give_back(&self, index: usize, part: usize, tally: Option<Box<super::tally::Tally>>) {

@@ -412,7 +412,7 @@ impl<W: Workload> Local<W> {
     }
 
     /// A tally has come back from the collector.
-    pub(super) fn give_spare(&self, tally: Box<super::tally::Tally>) {
+    pub(super) fn give_spare(&self, tally: super::tally::Tally) {
         self.record(|recorder| recorder.give_spare(tally));
     }
 

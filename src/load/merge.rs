@@ -31,7 +31,7 @@ struct Pending {
 /// A window that is complete, and the memory of its tally.
 pub(super) struct Complete {
     pub(super) window: Window,
-    pub(super) spare: Option<Box<Tally>>,
+    pub(super) spare: Box<Tally>,
 }
 
 impl Merger {
@@ -105,7 +105,7 @@ impl Merger {
         };
         debug_assert_eq!(window.counts.violated_identity(in_flight_before), None);
         tally.clear();
-        Some(Complete { window, spare: Some(tally) })
+        Some(Complete { window, spare: tally })
     }
 
     /// Adds what came in the window, and what is left in flight.

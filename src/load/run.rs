@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::{
     clock,
     course::Course,
-    merge::Merger,
+    merge::{Complete, Merger},
     message::{CellShared, CellTally, ClosedWindow},
     tally::Tally,
     usage::Meter,
 };
 use crate::model::{
-    Acknowledged, AgentReport, CellEnd, CellId, CellResult, Phase, Recording, RunnerSample, UnixMs,
+    Acknowledged, CellEnd, CellId, CellResult, Phase, Recording, RunnerSample, UnixMs,
 };
 
 /// Where a cell's opening stands.
@@ -182,16 +182,10 @@ impl<W> Run<W> {
         running.merger.add(share)
     }
 
-    /// Gives out the windows that are complete, and memory that is free again.
-    pub(super) fn complete(&mut self, mut give: impl FnMut(AgentReport)) -> Vec<Box<Tally>> {
-        let mut spares = Vec::new();
-        if let State::Running(running) = &mut self.state {
-            while let Some(complete) = running.merger.next(&self.shared.order) {
-                give(AgentReport::Window(Box::new(complete.window)));
-                spares.extend(complete.spare);
-            }
-        }
-        spares
+    /// The next window that is complete, and memory that is free again.
+    pub(super) fn next_window(&mut self) -> Option<Complete> {
+        let State::Running(running) = &mut self.state else { return None };
+        running.merger.next(&self.shared.order)
     }
 
     /// A thread has no more part in it. Whether that was the last one.

@@ -17,8 +17,6 @@ use crate::model::{Secret, TargetAddress, TargetSpec, TlsMode};
 /// One query that a client sent.
 pub(super) struct Query<'a> {
     pub(super) text: &'a str,
-    /// From 0, in the order the connections came.
-    pub(super) connection: u64,
 }
 
 /// What becomes of a query.
@@ -104,11 +102,11 @@ fn accept(listener: &TcpListener, script: &Arc<Script>, accepted: &AtomicU64, en
         if ending.load(Ordering::SeqCst) {
             break;
         }
-        let connection = accepted.fetch_add(1, Ordering::SeqCst);
+        accepted.fetch_add(1, Ordering::SeqCst);
         let (handle, script) = (stream.try_clone().unwrap(), Arc::clone(script));
         let serving = std::thread::spawn(move || {
             // The client may leave when it likes.
-            let _ = serve(&stream, connection, &*script);
+            let _ = serve(&stream, &*script);
             let _ = stream.shutdown(Shutdown::Both);
         });
         all.push((handle, serving));
@@ -119,7 +117,7 @@ fn accept(listener: &TcpListener, script: &Arc<Script>, accepted: &AtomicU64, en
     }
 }
 
-fn serve(mut stream: &TcpStream, connection: u64, script: &Script) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, script: &Script) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
@@ -145,7 +143,7 @@ fn serve(mut stream: &TcpStream, connection: u64, script: &Script) -> io::Result
             stream.write_all(&empty)?;
             continue;
         }
-        let answer = match script(&Query { text: &text, connection }) {
+        let answer = match script(&Query { text: &text }) {
             Reply::Rows(rows) => complete(rows),
             Reply::Later(delay) => {
                 std::thread::sleep(delay);

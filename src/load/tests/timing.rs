@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     load::tally::POOL_TIMEOUT,
-    model::{Arrivals, CellEnd, Class, Load, Phase, RetryPolicy},
+    model::{Arrivals, CellEnd, Class, LOWEST_DISCERNIBLE_NS, Load, Phase, RetryPolicy},
     workload::{AttemptError, Done, Reached, Workload},
 };
 
@@ -63,7 +63,7 @@ fn the_arrivals_of_a_freeze_are_all_in_the_percentiles_and_the_freeze_is_in_the_
     let response = &ran.result.classes.product_lookup.response;
     // 150 arrivals fell into 1.5 s of freeze; those of its first second waited at least 0.5 s.
     assert!(response.count_above_ms(490.0) >= 99, "{}", response.count_above_ms(490.0));
-    assert!(ran.windows.iter().any(|w| w.counts.completed < 20 && w.counts.in_flight > 40));
+    assert!(ran.windows.iter().any(|w| w.counts.completed < 50 && w.counts.in_flight > 40));
 }
 
 #[test]
@@ -106,7 +106,8 @@ fn a_closed_loop_keeps_its_connections_busy() {
     assert!(counts.succeeded > 200 && counts.succeeded <= 4_000, "{counts:?}");
     assert_eq!(counts.in_flight, 0);
     let wait = &ran.result.classes.product_lookup.connection_wait;
-    assert_eq!(wait.quantile_ns(1.0), Some(0), "a closed loop does not wait for connections");
+    let longest = wait.quantile_ns(1.0).unwrap();
+    assert!(longest < LOWEST_DISCERNIBLE_NS, "a closed loop does not wait for connections");
     assert_eq!(server.accepted(), 4);
     let phases: Vec<Phase> = ran.windows.iter().map(|w| w.phase).collect();
     assert_eq!(phases, [Phase::WarmUp, Phase::Measure, Phase::Measure, Phase::Drain]);
