@@ -1,8 +1,11 @@
 //! The agent's loop: frames in, frames out.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fmt::Display,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use tokio::{
@@ -14,22 +17,34 @@ use super::{LoadError, collector};
 use crate::{
     link::{FrameError, FrameReader, FrameWriter},
     model::{AgentCommand, AgentReport, CellOrder},
-    workload::Workload,
+    workload::{OrderWorkload, Workload},
 };
 
 /// Reports that may wait for an engine that does not read; beyond it windows and samples, which
 /// come every second, are dropped. Ten minutes of one configuration.
 const MOST_WAITING: usize = 600;
 
+/// Runs the agent with the order business, as the hidden subcommand does.
+///
+/// # Errors
+/// As [`run_with`].
+pub fn run(
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin,
+) -> Result<(), LoadError> {
+    run_with(input, output, OrderWorkload::new)
+}
+
 /// Runs the agent with the transactions that `workload` makes for each order, until its input
-/// ends (the engine is gone: everything stops at once) or a command says shutdown.
+/// ends (the engine is gone: everything stops at once) or a command says shutdown. An order for
+/// which there is no workload ends as failed.
 ///
 /// # Errors
 /// When the pipes fail, what comes is not a frame, or the load threads cannot run.
-pub fn run_with<W: Workload>(
+pub fn run_with<W: Workload, E: Display>(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin,
-    workload: impl FnMut(&CellOrder) -> W,
+    workload: impl FnMut(&CellOrder) -> Result<W, E>,
 ) -> Result<(), LoadError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -41,10 +56,10 @@ pub fn run_with<W: Workload>(
     result
 }
 
-async fn serve<W: Workload>(
+async fn serve<W: Workload, E: Display>(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin,
-    workload: impl FnMut(&CellOrder) -> W,
+    workload: impl FnMut(&CellOrder) -> Result<W, E>,
 ) -> Result<(), LoadError> {
     let (commands, inbox) = unbounded_channel();
     let reading = tokio::spawn(read(FrameReader::new(input), commands));

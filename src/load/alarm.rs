@@ -47,6 +47,8 @@ mod imp {
         pub(super) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            // The replacement is unsafe, for types that do not keep their descriptor; this does.
+            #[allow(deprecated)]
             AsyncFd::with_interest(fd, Interest::READABLE).map(Self)
         }
 

@@ -28,7 +28,8 @@ pub async fn run<W: Workload>(order: CellOrder, workload: W) -> Result<Ran, Load
     let mut workload = Some(workload);
     let mut windows = Vec::new();
     let mut result = None;
-    let make = |_: &CellOrder| workload.take().expect("one cell is ordered, so one is made");
+    // One cell is ordered, so one workload is asked for.
+    let make = |_: &CellOrder| workload.take().ok_or("the workload is taken");
     collector::serve(inbox, make, |report| match report {
         AgentReport::Window(window) => windows.push(*window),
         AgentReport::Ended(ended) => {

@@ -1,7 +1,7 @@
 //! The collector: takes the engine's commands, drives the load threads, puts their windows
 //! together and reports. It has a thread of its own, so that none of this delays a transaction.
 
-use std::{collections::VecDeque, sync::Arc, thread::JoinHandle};
+use std::{collections::VecDeque, fmt::Display, sync::Arc, thread::JoinHandle};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -9,15 +9,14 @@ use super::{
     LoadError,
     clock::{self, SECOND_NS},
     course::until,
+    merge::Complete,
     message::{CellShared, ThreadCommand, ThreadReport},
-    run::{Do, Run},
+    run::{self, Do, Run},
     thread,
     usage::{self, Meter},
 };
 use crate::{
-    model::{
-        AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, Recording,
-    },
+    model::{AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, Recording},
     workload::Workload,
 };
 
@@ -30,9 +29,9 @@ const MOST_THREADS: usize = 16;
 ///
 /// # Errors
 /// When the machine has no threads for the load, or one of them cannot go on.
-pub(super) async fn serve<W: Workload>(
+pub(super) async fn serve<W: Workload, E: Display>(
     mut commands: UnboundedReceiver<AgentCommand>,
-    workload: impl FnMut(&CellOrder) -> W,
+    workload: impl FnMut(&CellOrder) -> Result<W, E>,
     report: impl FnMut(AgentReport),
 ) -> Result<(), LoadError> {
     let (sender, mut reports) = unbounded_channel();
@@ -89,10 +88,11 @@ struct Thread<W> {
     handle: JoinHandle<()>,
 }
 
-impl<W, M, R> Collector<W, M, R>
+impl<W, E, M, R> Collector<W, M, R>
 where
     W: Workload,
-    M: FnMut(&CellOrder) -> W,
+    E: Display,
+    M: FnMut(&CellOrder) -> Result<W, E>,
     R: FnMut(AgentReport),
 {
     fn start(
@@ -172,6 +172,14 @@ where
     }
 
     fn open(&mut self, order: CellOrder) {
+        let cell = order.cell.clone();
+        let workload = match (self.workload)(&order) {
+            Ok(workload) => workload,
+            Err(error) => {
+                let result = run::failed(cell, error.to_string());
+                return (self.report)(AgentReport::Ended(Box::new(result)));
+            }
+        };
         let key = self.next_key;
         self.next_key += 1;
         let connections = order.load.connections();
@@ -179,8 +187,6 @@ where
         let of = self.threads.len();
         let parts = of.min(usize::try_from(connections).unwrap_or(of)).max(1);
         let threads: Vec<usize> = (0..parts).map(|part| (first + part) % of).collect();
-        let cell = order.cell.clone();
-        let workload = (self.workload)(&order);
         let shared = Arc::new(CellShared { key, order, workload });
         (self.report)(AgentReport::Phase { cell, phase: Phase::Opening });
         for (part, workers) in shares(connections, parts).enumerate() {
@@ -260,8 +266,10 @@ where
     }
 
     fn complete(&mut self, index: usize, part: usize) {
-        let spares = self.runs[index].complete(&mut self.report);
-        spares.into_iter().for_each(|spare| self.give_back(index, part, Some(spare)));
+        while let Some(Complete { window, spare }) = self.runs[index].next_window() {
+            (self.report)(AgentReport::Window(Box::new(window)));
+            self.give_back(index, part, Some(spare));
+        }
     }
 
     fn give_back(&self, index: usize, part: usize, tally: Option<Box<super::tally::Tally>>) {

@@ -108,7 +108,8 @@ impl Slot {
 /// A link in a worker's hands; counted as live as long as it is.
 pub(super) struct Held<S> {
     pub(super) link: Link<S>,
-    live: Live,
+    /// For its drop alone.
+    _live: Live,
 }
 
 impl<S> Held<S> {
@@ -235,7 +236,7 @@ impl<W: Workload> Local<W> {
     /// Counts a link as live from now on.
     pub(super) fn hold(&self, link: Link<W::Session>) -> Held<W::Session> {
         self.live.set(self.live.get() + 1);
-        Held { link, live: Live(Rc::clone(&self.live)) }
+        Held { link, _live: Live(Rc::clone(&self.live)) }
     }
 
     /// Uniform from 0 to below `bound`, in nanoseconds.
@@ -411,7 +412,7 @@ impl<W: Workload> Local<W> {
     }
 
     /// A tally has come back from the collector.
-    pub(super) fn give_spare(&self, tally: Box<super::tally::Tally>) {
+    pub(super) fn give_spare(&self, tally: super::tally::Tally) {
         self.record(|recorder| recorder.give_spare(tally));
     }
 

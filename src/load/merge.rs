@@ -3,19 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    clock,
-    course::Course,
-    message::ClosedWindow,
-    tally::Tally,
-    timeline::Span,
-    usage::Meter,
+    clock, course::Course, message::ClosedWindow, tally::Tally, timeline::Span, usage::Meter,
 };
 use crate::model::{CellOrder, Counts, Phase, Window};
 
 /// Collects the shares and gives each window out once it is complete, in order.
 pub(super) struct Merger {
     course: Arc<Course>,
-    parts: usize,
     /// Shares of windows that are not complete yet.
     pending: BTreeMap<u64, Pending>,
     /// The window to give out next.
@@ -37,14 +31,13 @@ struct Pending {
 /// A window that is complete, and the memory of its tally.
 pub(super) struct Complete {
     pub(super) window: Window,
-    pub(super) spare: Option<Box<Tally>>,
+    pub(super) spare: Box<Tally>,
 }
 
 impl Merger {
     pub(super) fn new(course: Arc<Course>, parts: usize) -> Self {
         Self {
             course,
-            parts,
             pending: BTreeMap::new(),
             next: 0,
             delivered: vec![0; parts],
@@ -60,8 +53,7 @@ impl Merger {
         let ClosedWindow { part, span, connections, tally, .. } = share;
         self.delivered[part] = span.seq + 1;
         self.connections[part] = connections;
-        let pending =
-            self.pending.entry(span.seq).or_insert_with(|| Pending { span, tally: None });
+        let pending = self.pending.entry(span.seq).or_insert_with(|| Pending { span, tally: None });
         // The last window of all is as long as the thread that took longest says.
         pending.span.end = pending.span.end.max(span.end);
         match (&mut pending.tally, tally) {
@@ -81,11 +73,6 @@ impl Merger {
     pub(super) fn left(&mut self, part: usize) {
         self.delivered[part] = u64::MAX;
         self.connections[part] = 0;
-    }
-
-    /// Whether every part has left.
-    pub(super) fn all_left(&self) -> bool {
-        self.delivered.iter().all(|&seq| seq == u64::MAX)
     }
 
     /// The next window that is complete.
@@ -118,7 +105,7 @@ impl Merger {
         };
         debug_assert_eq!(window.counts.violated_identity(in_flight_before), None);
         tally.clear();
-        Some(Complete { window, spare: Some(tally) })
+        Some(Complete { window, spare: tally })
     }
 
     /// Adds what came in the window, and what is left in flight.
@@ -141,10 +128,5 @@ impl Merger {
     /// Arrivals of the measured span that the schedule has counted; `None` in a closed loop.
     pub(super) const fn measured(&self) -> Option<Counts> {
         self.measured
-    }
-
-    /// How many threads give shares.
-    pub(super) const fn parts(&self) -> usize {
-        self.parts
     }
 }

@@ -36,6 +36,9 @@ mod transaction;
 mod usage;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 
 use crate::link::FrameError;

@@ -22,7 +22,7 @@ pub(super) struct Recorder {
     span: Span,
     window: Box<Tally>,
     /// Tallies that the collector gave back: recording takes no new memory.
-    spares: Vec<Box<Tally>>,
+    spares: Vec<Tally>,
     cell: Box<Tally>,
     pub(super) acknowledged: Acknowledged,
     /// Live connections, for the windows.
@@ -43,7 +43,7 @@ impl Recorder {
             course,
             reports,
             window: Box::new(Tally::new()),
-            spares: vec![Box::new(Tally::new())],
+            spares: vec![Tally::new()],
             cell: Box::new(Tally::new()),
             acknowledged: Acknowledged::default(),
             live: 0,
@@ -68,7 +68,7 @@ impl Recorder {
         let tally = if self.window.is_empty() {
             None
         } else {
-            let fresh = self.spares.pop().unwrap_or_else(|| Box::new(Tally::new()));
+            let fresh = Box::new(self.spares.pop().unwrap_or_else(Tally::new));
             Some(std::mem::replace(&mut self.window, fresh))
         };
         let window = ClosedWindow {
@@ -82,7 +82,7 @@ impl Recorder {
         let _ = self.reports.send(ThreadReport::Window(window));
     }
 
-    pub(super) fn give_spare(&mut self, tally: Box<Tally>) {
+    pub(super) fn give_spare(&mut self, tally: Tally) {
         // Two are enough: one is being filled, one is on its way.
         if self.spares.len() < 2 {
             self.spares.push(tally);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::{
     clock,
     course::Course,
-    merge::Merger,
+    merge::{Complete, Merger},
     message::{CellShared, CellTally, ClosedWindow},
     tally::Tally,
     usage::Meter,
 };
 use crate::model::{
-    Acknowledged, AgentReport, CellEnd, CellResult, Phase, RunnerSample, UnixMs,
+    Acknowledged, CellEnd, CellId, CellResult, Phase, Recording, RunnerSample, UnixMs,
 };
 
 /// Where a cell's opening stands.
@@ -96,7 +96,9 @@ impl<W> Run<W> {
         let State::Opening(opening) = &self.state else { return Do::Nothing };
         let of = self.shared.order.load.connections();
         let why = match opening {
-            Opening::Connecting(open) => format!("{open} of {of} connections were open, then {why}"),
+            Opening::Connecting(open) => {
+                format!("{open} of {of} connections were open, then {why}")
+            }
             Opening::Probing => why.to_owned(),
         };
         self.state = State::Abandoned(CellEnd::Failed { why });
@@ -168,7 +170,7 @@ impl<W> Run<W> {
             running.meter = Some(Meter::start());
         }
         if phase == Phase::Drain {
-            running.used = running.meter.map(|meter| meter.read(crate::model::Recording::new()));
+            running.used = running.meter.map(|meter| meter.read(Recording::new()));
         }
         running.phase = phase;
         Some(phase)
@@ -180,16 +182,10 @@ impl<W> Run<W> {
         running.merger.add(share)
     }
 
-    /// Gives out the windows that are complete, and memory that is free again.
-    pub(super) fn complete(&mut self, mut give: impl FnMut(AgentReport)) -> Vec<Box<Tally>> {
-        let mut spares = Vec::new();
-        if let State::Running(running) = &mut self.state {
-            while let Some(complete) = running.merger.next(&self.shared.order) {
-                give(AgentReport::Window(Box::new(complete.window)));
-                spares.extend(complete.spare);
-            }
-        }
-        spares
+    /// The next window that is complete, and memory that is free again.
+    pub(super) fn next_window(&mut self) -> Option<Complete> {
+        let State::Running(running) = &mut self.state else { return None };
+        running.merger.next(&self.shared.order)
     }
 
     /// A thread has no more part in it. Whether that was the last one.
@@ -223,12 +219,7 @@ impl<W> Run<W> {
 }
 
 impl Running {
-    fn result(
-        self,
-        cell: crate::model::CellId,
-        started: UnixMs,
-        round_trip_ms: Option<f64>,
-    ) -> CellResult {
+    fn result(self, cell: CellId, started: UnixMs, round_trip_ms: Option<f64>) -> CellResult {
         let (from, end) = self.course.measured();
         let mut total = self.total;
         if let Some(came) = self.merger.measured() {
@@ -255,7 +246,12 @@ impl Running {
     }
 }
 
-fn empty(cell: crate::model::CellId, end: CellEnd, started: UnixMs) -> CellResult {
+/// The result of a cell that could not even be opened.
+pub(super) fn failed(cell: CellId, why: String) -> CellResult {
+    empty(cell, CellEnd::Failed { why }, UnixMs::now())
+}
+
+fn empty(cell: CellId, end: CellEnd, started: UnixMs) -> CellResult {
     let none = Tally::new();
     CellResult {
         cell,

@@ -282,8 +282,7 @@ impl Schedule {
             return None;
         }
         let of = self.threads.len();
-        let other =
-            (1..of).map(|step| (thread + step) % of).find(|&i| self.threads[i].idle > 0)?;
+        let other = (1..of).map(|step| (thread + step) % of).find(|&i| self.threads[i].idle > 0)?;
         self.threads[other].alarm = wanted;
         Some(other)
     }

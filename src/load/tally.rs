@@ -54,9 +54,7 @@ impl Tally {
 
     /// Whether nothing was counted or recorded.
     pub(super) fn is_empty(&self) -> bool {
-        self.counts == Counts::default()
-            && self.sqlstates.is_empty()
-            && self.loop_lag.count() == 0
+        self.counts == Counts::default() && self.sqlstates.is_empty() && self.loop_lag.count() == 0
     }
 
     /// Counts a transaction that has ended, and records a success.

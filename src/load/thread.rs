@@ -160,7 +160,7 @@ impl<W: Workload> LoadThread<W> {
             ThreadCommand::Go { key, course } => self.with(key, |cell| cell.go(course)),
             ThreadCommand::Abandon { key } => self.with(key, |cell| cell.local.finish()),
             ThreadCommand::Spare { key, tally } => {
-                self.with(key, |cell| cell.local.give_spare(tally));
+                self.with(key, |cell| cell.local.give_spare(*tally));
             }
             ThreadCommand::Release { configuration } => {
                 if let Some(kept) = self.kept.remove(&configuration) {
@@ -201,7 +201,13 @@ impl<W: Workload> LoadThread<W> {
             self.pulse.start(clock::now());
             self.alarm.set(self.pulse.next);
         }
-        self.cells.push(CellHere { local, workers, returned: Vec::new(), dispatcher: None, panicked: None });
+        self.cells.push(CellHere {
+            local,
+            workers,
+            returned: Vec::new(),
+            dispatcher: None,
+            panicked: None,
+        });
         Ok(())
     }
 

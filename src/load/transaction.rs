@@ -53,7 +53,7 @@ pub(super) async fn run<W: Workload>(
         doubt: false,
         ended: false,
     };
-    let outcome = run.to_its_end(held).await;
+    let outcome = run.run_to_end(held).await;
     let done = clock::now();
     slot.clear_deadline();
     run.settle(outcome);
@@ -131,7 +131,7 @@ enum Next {
 }
 
 impl<W: Workload> Run<'_, W> {
-    async fn to_its_end(&mut self, held: &mut Option<Held<W::Session>>) -> Outcome {
+    async fn run_to_end(&mut self, held: &mut Option<Held<W::Session>>) -> Outcome {
         loop {
             if held.is_none() && !self.reopen(held).await {
                 self.count(failure::TIMEOUT);
@@ -140,7 +140,9 @@ impl<W: Workload> Run<'_, W> {
             self.attempts += 1;
             let outcome = match self.attempt(held).await {
                 Ok(Done::Committed) => Some(Outcome::Succeeded),
-                Ok(Done::Rejected) if self.doubt => self.look_up_last(held, Outcome::Rejected).await,
+                Ok(Done::Rejected) if self.doubt => {
+                    self.look_up_last(held, Outcome::Rejected).await
+                }
                 Ok(Done::Rejected) => Some(Outcome::Rejected),
                 Err(failed) => self.after(&failed, held).await,
             };

@@ -83,9 +83,8 @@ fn resident_mib() -> f64 {
     let pages = std::fs::read_to_string("/proc/self/statm")
         .ok()
         .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.map_or(0.0, |pages| {
-        (pages * rustix::param::page_size() as u64) as f64 / (1024.0 * 1024.0)
-    })
+    pages
+        .map_or(0.0, |pages| (pages * rustix::param::page_size() as u64) as f64 / (1024.0 * 1024.0))
 }
 
 #[cfg(test)]

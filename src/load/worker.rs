@@ -87,7 +87,9 @@ async fn wait_for_go<W: Workload>(
             Some(Held { link, .. }) => {
                 poll_fn(|context| link.wire.poll_until(context, || slot.taken())).await
             }
-            None => Some(poll_fn(|_| slot.taken().map_or(std::task::Poll::Pending, Into::into)).await),
+            None => {
+                Some(poll_fn(|_| slot.taken().map_or(std::task::Poll::Pending, Into::into)).await)
+            }
         };
         match given {
             Some(Given::Probe) => {
