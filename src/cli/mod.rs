@@ -93,9 +93,7 @@ fn helper_process(work: impl Future<Output = Result<u8>>) -> Result<u8> {
 
 fn agent() -> Result<u8> {
     log_to_stderr();
-    crate::load::agent::run_with(tokio::io::stdin(), tokio::io::stdout(), |order| {
-        crate::workload::OrderWorkload::new(order).expect("temporary")
-    })?;
+    crate::load::agent::run(tokio::io::stdin(), tokio::io::stdout())?;
     Ok(exit::DONE)
 }
 
