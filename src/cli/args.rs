@@ -21,7 +21,9 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// Rehearse a whole run for nothing: four configurations on a private PostgreSQL
-    #[command(after_help = "Example: rampdeck rehearse\n         rampdeck rehearse --headless --out /tmp/rehearsal")]
+    #[command(
+        after_help = "Example: rampdeck rehearse\n         rampdeck rehearse --headless --out /tmp/rehearsal"
+    )]
     Rehearse(RunArgs),
     /// Run a plan, watched from the console
     #[command(
@@ -57,7 +59,9 @@ pub enum Command {
         run: Option<String>,
     },
     /// Remove everything a run made, with or without its engine
-    #[command(after_help = "Example: rampdeck teardown rehearse-1130-a7f3\n         rampdeck teardown rehearse-1130-a7f3 --yes")]
+    #[command(
+        after_help = "Example: rampdeck teardown rehearse-1130-a7f3\n         rampdeck teardown rehearse-1130-a7f3 --yes"
+    )]
     Teardown {
         /// The run
         run: String,

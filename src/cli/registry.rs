@@ -29,7 +29,8 @@ impl Entry {
 
     pub fn save(&self) -> Result<()> {
         let folder = registry_folder()?;
-        std::fs::create_dir_all(&folder).wrap_err_with(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .wrap_err_with(|| format!("cannot make {}", folder.display()))?;
         let path = folder.join(format!("{}.json", self.run));
         let new = path.with_extension("new");
         std::fs::write(&new, serde_json::to_vec_pretty(self)?)
@@ -77,7 +78,9 @@ pub fn all() -> Result<Vec<Entry>> {
     let listing = match std::fs::read_dir(&folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).wrap_err_with(|| format!("cannot read {}", folder.display())),
+        Err(error) => {
+            return Err(error).wrap_err_with(|| format!("cannot read {}", folder.display()));
+        }
     };
     let mut entries: Vec<Entry> = listing
         .filter_map(|file| std::fs::read(file.ok()?.path()).ok())
@@ -94,8 +97,10 @@ pub fn find(name: &str) -> Result<Entry> {
         return Ok(exact.clone());
     }
     if let Ok(folder) = Path::new(name).canonicalize()
-        && let Some(entry) =
-            entries.iter().rev().find(|entry| entry.folder.canonicalize().ok().as_ref() == Some(&folder))
+        && let Some(entry) = entries
+            .iter()
+            .rev()
+            .find(|entry| entry.folder.canonicalize().ok().as_ref() == Some(&folder))
     {
         return Ok(entry.clone());
     }
@@ -105,7 +110,11 @@ pub fn find(name: &str) -> Result<Entry> {
         [only] if !name.is_empty() => Ok((*only).clone()),
         [] | [_] => {
             let known: Vec<&str> = entries.iter().rev().take(5).map(|e| e.run.as_str()).collect();
-            let known = if known.is_empty() { "there is no run yet".to_owned() } else { format!("the newest runs are {}", known.join(", ")) };
+            let known = if known.is_empty() {
+                "there is no run yet".to_owned()
+            } else {
+                format!("the newest runs are {}", known.join(", "))
+            };
             bail!("found no run `{name}`: {known}")
         }
         several => {

@@ -51,14 +51,8 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
         require_pass: args.require.is_some(),
         expect_console: console,
     };
-    let mut entry = Entry {
-        run: id,
-        plan: plan.name,
-        folder,
-        socket,
-        started: UnixMs::now(),
-        engine: None,
-    };
+    let mut entry =
+        Entry { run: id, plan: plan.name, folder, socket, started: UnixMs::now(), engine: None };
     let engine = spawn_engine(&launch)?;
     entry.engine = process::identity(engine.id());
     entry.save()?;
@@ -109,7 +103,11 @@ async fn wait_for(mut engine: Child, entry: &Entry) -> Result<()> {
         if began.elapsed() > START_LIMIT {
             let _ = engine.kill();
             let _ = engine.wait();
-            bail!("the engine did not answer within {} s: {}", START_LIMIT.as_secs(), last_words(&entry.folder));
+            bail!(
+                "the engine did not answer within {} s: {}",
+                START_LIMIT.as_secs(),
+                last_words(&entry.folder)
+            );
         }
         tokio::time::sleep(START_POLL).await;
     }

@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     link::Role,
-    model::{ConfigurationState, ConfigurationStatus, RunState, Snapshot, format_clock, format_duration},
+    model::{
+        ConfigurationState, ConfigurationStatus, RunState, Snapshot, format_clock, format_duration,
+    },
     plan::{self, PlanSource, StageKind},
     report::RunFolder,
 };
@@ -92,7 +94,12 @@ fn print_snapshot(entry: &Entry, snapshot: &Snapshot) {
     }
     if let Some(decision) = &snapshot.decision {
         let left = decision.deadline.seconds_since(snapshot.at);
-        println!("DECISION {} · safe default {} in {}", decision.question, decision.safe, format_duration(left));
+        println!(
+            "DECISION {} · safe default {} in {}",
+            decision.question,
+            decision.safe,
+            format_duration(left)
+        );
         for option in &decision.options {
             println!("  {:<10} {} · + {} USD", option.key, option.label, option.spends);
         }
@@ -114,7 +121,12 @@ fn configuration_state(configuration: &ConfigurationStatus) -> String {
     if let Some(cell) = &configuration.cell {
         return format!(
             "{} {} · offered {:.1}/s achieved {:.1}/s ok {:.1}/s · failed {:.2} %",
-            cell.id, cell.load, cell.tps.offered, cell.tps.achieved, cell.tps.succeeded, cell.failed_percent
+            cell.id,
+            cell.load,
+            cell.tps.offered,
+            cell.tps.achieved,
+            cell.tps.succeeded,
+            cell.failed_percent
         );
     }
     match (&configuration.state, &configuration.last) {
@@ -137,9 +149,17 @@ pub fn list(as_json: bool) -> Result<u8> {
     for entry in entries {
         let state = state_of(&entry);
         if as_json {
-            println!("{}", json!({ "run": entry.run, "plan": entry.plan, "started": entry.started.rfc3339(), "state": state, "folder": entry.folder }));
+            println!(
+                "{}",
+                json!({ "run": entry.run, "plan": entry.plan, "started": entry.started.rfc3339(), "state": state, "folder": entry.folder })
+            );
         } else {
-            println!("{:<32} {:<20} {state:<28} {}", entry.run, entry.started.rfc3339().get(..19).unwrap_or_default(), entry.folder.display());
+            println!(
+                "{:<32} {:<20} {state:<28} {}",
+                entry.run,
+                entry.started.rfc3339().get(..19).unwrap_or_default(),
+                entry.folder.display()
+            );
         }
     }
     Ok(0)
@@ -150,7 +170,12 @@ pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
     let plan = plan::load(source.clone(), overrides)?;
     println!("plan {} is good: scale {}, seed {}", plan.name, plan.scale, plan.seed);
     for configuration in &plan.configurations {
-        println!("  {:<6} {} ({})", configuration.id, configuration.title, configuration.source.kind());
+        println!(
+            "  {:<6} {} ({})",
+            configuration.id,
+            configuration.title,
+            configuration.source.kind()
+        );
     }
     for stage in &plan.stages {
         match &stage.kind {
@@ -165,7 +190,10 @@ pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
                 );
             }
             StageKind::Decision { question, safe, deadline_s, .. } => {
-                println!("  {:<10} {question} (safe default {safe} after {deadline_s} s)", stage.name);
+                println!(
+                    "  {:<10} {question} (safe default {safe} after {deadline_s} s)",
+                    stage.name
+                );
             }
         }
     }

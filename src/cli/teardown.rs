@@ -37,7 +37,10 @@ pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
             Ok(client) => return through_engine(client, &entry).await,
             Err(error) => {
                 let Some(engine) = &entry.engine else { return Err(error) };
-                eprintln!("rampdeck: the engine does not answer ({error}): ending process {}", engine.pid);
+                eprintln!(
+                    "rampdeck: the engine does not answer ({error}): ending process {}",
+                    engine.pid
+                );
                 process::end(engine, ENGINE_GRACE).await?;
             }
         }
@@ -61,7 +64,8 @@ fn confirm(entry: &Entry) -> Result<()> {
     if typed.trim() == entry.run.as_str() {
         Ok(())
     } else {
-        Err(Usage(format!("found `{}`, allowed: {}; nothing was removed", typed.trim(), entry.run)).into())
+        Err(Usage(format!("found `{}`, allowed: {}; nothing was removed", typed.trim(), entry.run))
+            .into())
     }
 }
 
@@ -87,7 +91,10 @@ async fn through_engine(mut client: Client, entry: &Entry) -> Result<u8> {
                 return Ok(said(remaining));
             }
             Some(_) => {}
-            None => bail!("the engine has gone during the teardown: once more, rampdeck teardown {}", entry.run),
+            None => bail!(
+                "the engine has gone during the teardown: once more, rampdeck teardown {}",
+                entry.run
+            ),
         }
     }
 }
@@ -95,11 +102,18 @@ async fn through_engine(mut client: Client, entry: &Entry) -> Result<u8> {
 async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
     let folder = RunFolder::open(entry.folder.clone())?;
     // An engine that starts or still ends would remove and make at the same time.
-    let lock = std::fs::File::options().create(true).truncate(false).write(true).open(folder.engine_lock());
+    let lock = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.engine_lock());
     if let Ok(lock) = &lock
         && lock.try_lock().is_err()
     {
-        bail!("another process owns the run in {}: wait until it has ended", entry.folder.display());
+        bail!(
+            "another process owns the run in {}: wait until it has ended",
+            entry.folder.display()
+        );
     }
     let journal = folder.read_journal()?;
     let schemas = schema_targets(entry, &folder, urls)?;
@@ -125,8 +139,7 @@ async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
 
 /// The summary of a run whose engine is gone, from its journal and recordings.
 fn summarise(folder: &RunFolder) {
-    let rebuilt = crate::report::rebuild(folder)
-        .and_then(|summary| folder.write_summary(&summary));
+    let rebuilt = crate::report::rebuild(folder).and_then(|summary| folder.write_summary(&summary));
     match rebuilt {
         Ok(()) => println!("summary at {}", folder.summary().display()),
         Err(error) => eprintln!("rampdeck: the summary cannot be rebuilt: {error}"),
@@ -163,7 +176,9 @@ fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<
             if !urls.is_empty() {
                 return Err(errors.into());
             }
-            eprintln!("rampdeck: the stored plan cannot be read ({errors}): going on with the journal alone");
+            eprintln!(
+                "rampdeck: the stored plan cannot be read ({errors}): going on with the journal alone"
+            );
             Ok(SchemaTargets::new())
         }
     }
@@ -179,7 +194,8 @@ struct Journal {
 
 impl Journal {
     fn open(folder: &RunFolder, read: &JournalReader) -> Self {
-        let writer = folder.open_journal()
+        let writer = folder
+            .open_journal()
             .inspect_err(|error| eprintln!("rampdeck: the journal cannot be written: {error}"))
             .ok();
         Self { writer, seq: read.last_seq(), epoch: read.last_epoch() + 1 }

@@ -88,6 +88,8 @@ impl Supervisor {
                 self.ask_the_plans_question();
                 false
             }
+            // The last verdicts belong to the stage, and to the question that follows it.
+            Next::End(_) if self.anything_checked() => false,
             Next::End(_) => {
                 self.end_stage();
                 true
@@ -97,6 +99,10 @@ impl Supervisor {
                 false
             }
         }
+    }
+
+    fn anything_checked(&self) -> bool {
+        self.configurations.iter().any(|c| !c.checking.is_empty())
     }
 
     pub fn end_stage(&mut self) {
@@ -122,8 +128,7 @@ impl Supervisor {
         }
         let mut started = false;
         for cell in cells {
-            let Some(at) =
-                self.configurations.iter().position(|c| c.plan.id == cell.configuration)
+            let Some(at) = self.configurations.iter().position(|c| c.plan.id == cell.configuration)
             else {
                 continue;
             };
@@ -160,10 +165,8 @@ impl Supervisor {
         let order = self.order(cell.clone(), id.clone(), target, &request);
         // The ids are on disk before the first is used: a later attempt can never count them as
         // its own, whatever happens to this engine.
-        let reserved = EventKind::AttemptReserved {
-            cell: cell.clone(),
-            range: order.attempt.clone(),
-        };
+        let reserved =
+            EventKind::AttemptReserved { cell: cell.clone(), range: order.attempt.clone() };
         if let Err(error) = self.journal.write(reserved) {
             self.journal.note(EventKind::Note {
                 level: Level::Error,
@@ -192,12 +195,8 @@ impl Supervisor {
         }
         let tracker = Tracker::new(order, request.stage, running);
         let log = self.histogram_log(&tracker);
-        self.configurations[at].cell = Some(ActiveCell {
-            tracker,
-            log,
-            planned: request.planned,
-            cut: None,
-        });
+        self.configurations[at].cell =
+            Some(ActiveCell { tracker, log, planned: request.planned, cut: None });
     }
 
     /// The log of a cell's windows; without it (a full disk) the cell still runs.

@@ -98,10 +98,8 @@ async fn client(stream: UnixStream, broadcaster: Broadcaster, inputs: mpsc::Send
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
     let role = match reader.next::<ClientFrame>().await {
         Ok(Some(ClientFrame::Hello { role, protocol, .. })) => {
-            let welcome = ServerFrame::Welcome {
-                protocol: PROTOCOL,
-                build: super::build().to_owned(),
-            };
+            let welcome =
+                ServerFrame::Welcome { protocol: PROTOCOL, build: super::build().to_owned() };
             if writer.send(&welcome).await.is_err() || protocol != PROTOCOL {
                 return;
             }
@@ -241,7 +239,9 @@ fn lost_events(seq: u64, lost: u64) -> Event {
         at: UnixMs::now(),
         kind: EventKind::Note {
             level: Level::Warning,
-            text: format!("this reader was too slow: {lost} events not shown, all are in the journal"),
+            text: format!(
+                "this reader was too slow: {lost} events not shown, all are in the journal"
+            ),
         },
     }
 }

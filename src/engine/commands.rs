@@ -87,14 +87,8 @@ impl Supervisor {
         self.check_load(load)?;
         check_span("warm-up", warmup_s, 0.0)?;
         check_span("measured span", measure_s, 1.0)?;
-        let request = Request {
-            load,
-            warmup_s,
-            measure_s,
-            stage: "operator".to_owned(),
-            by,
-            planned: None,
-        };
+        let request =
+            Request { load, warmup_s, measure_s, stage: "operator".to_owned(), by, planned: None };
         let busy = Self::runs(&self.configurations[at]);
         if when == When::Now {
             self.configurations[at].queue.clear();
@@ -138,7 +132,9 @@ impl Supervisor {
         if rate.is_finite() && rate > 0.0 && rate <= most {
             Ok(())
         } else {
-            Err(format!("found rate {rate}/s, allowed: above 0 to {most} (the plan's load.max_rate)"))
+            Err(format!(
+                "found rate {rate}/s, allowed: above 0 to {most} (the plan's load.max_rate)"
+            ))
         }
     }
 

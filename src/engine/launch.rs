@@ -13,9 +13,7 @@ use super::{
 };
 use crate::{
     cost::{AttemptRates, Guard, Meter},
-    model::{
-        AgentStatus, EventKind, RunHeader, RunId, RunState, UnixMs,
-    },
+    model::{AgentStatus, EventKind, RunHeader, RunId, RunState, UnixMs},
     plan::{self, PlanSource},
     provider,
     report::RunFolder,

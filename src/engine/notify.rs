@@ -56,9 +56,13 @@ pub fn notify(hook: &[String], run: &str, event: &Event) -> Option<tokio::task::
         .await;
         match outcome {
             Ok(Ok(status)) if status.success() => {}
-            Ok(Ok(status)) => tracing::warn!("the notification command {program} ended with {status}"),
+            Ok(Ok(status)) => {
+                tracing::warn!("the notification command {program} ended with {status}")
+            }
             Ok(Err(error)) => tracing::warn!("the notification command {program}: {error}"),
-            Err(_) => tracing::warn!("the notification command {program} took over 30 s and was ended"),
+            Err(_) => {
+                tracing::warn!("the notification command {program} took over 30 s and was ended")
+            }
         }
     }))
 }

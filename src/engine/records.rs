@@ -69,10 +69,10 @@ impl Supervisor {
             .map(|active| active.tracker.partial_result("the run ended".to_owned()))
             .collect();
         for result in left {
-            if let Some(active) =
-                self.configurations.iter_mut().find_map(|c| {
-                    c.cell.as_mut().filter(|a| a.tracker.order.cell == result.cell)
-                })
+            if let Some(active) = self
+                .configurations
+                .iter_mut()
+                .find_map(|c| c.cell.as_mut().filter(|a| a.tracker.order.cell == result.cell))
             {
                 active.cut = Some(Cut::RunEnding);
             }
@@ -134,12 +134,14 @@ fn interruption(
     let reason = |code, text: &str| Some(Reason { code, text: format!("{text}, {measured}") });
     match cut {
         Some(Cut::Stepped) => {
-            let reason = reason(ReasonCode::StoppedByOperator, "the operator went on to another rate");
+            let reason =
+                reason(ReasonCode::StoppedByOperator, "the operator went on to another rate");
             (reason.clone(), reason)
         }
-        Some(Cut::Replaced) => {
-            (reason(ReasonCode::StoppedByOperator, "the operator started another cell in its place"), None)
-        }
+        Some(Cut::Replaced) => (
+            reason(ReasonCode::StoppedByOperator, "the operator started another cell in its place"),
+            None,
+        ),
         Some(Cut::StoppedByOperator) => {
             (reason(ReasonCode::StoppedByOperator, "stopped by the operator"), None)
         }

@@ -12,9 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{input::Input, launch::Launch};
 use crate::{
-    model::{
-        ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
-    },
+    model::{ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs},
     plan::{ConfigurationPlan, Plan, Source},
     provider::{
         self, Recorder,
@@ -154,9 +152,7 @@ impl Setup {
             let id = &configuration.id;
             self.recorder.step(Some(id), "copying the data".to_owned());
             let database = format!("rampdeck_{}", id.as_str().to_lowercase());
-            lab.clone_database(template, &database, Some(id))
-                .await
-                .map_err(|e| e.to_string())?;
+            lab.clone_database(template, &database, Some(id)).await.map_err(|e| e.to_string())?;
             self.recorder.step(Some(id), "starting its gate".to_owned());
             let order = GateOrder {
                 configuration: id.clone(),

@@ -4,9 +4,8 @@ use super::supervisor::{Configuration, Supervisor};
 use crate::{
     cost::{self, Ahead, Exposure},
     model::{
-        ConfigurationId,
-        ConfigurationState, ConfigurationStatus, CostStatus, EventKind, GateStatus, GuardState,
-        Money, RunState, Snapshot, StageStatus, UnixMs,
+        ConfigurationId, ConfigurationState, ConfigurationStatus, CostStatus, EventKind,
+        GateStatus, GuardState, Money, RunState, Snapshot, StageStatus, UnixMs,
     },
     plan::Stage,
 };

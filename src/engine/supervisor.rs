@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{
-    sync::mpsc,
-    time::MissedTickBehavior,
-};
+use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use super::{
     agent::Agent,
@@ -25,9 +22,9 @@ use crate::{
     cost::{AttemptRates, Guard, Meter},
     link::HISTORY_POINTS,
     model::{
-        AgentStatus, CellResult, ConfigurationId, ConfigurationState, Conditions, Decision,
-        EventKind, LastCell, Level, Load, Resource, RunHeader, RunState,
-        TargetSpec, TeardownStatus, UnixMs, WindowPoint,
+        AgentStatus, CellResult, Conditions, ConfigurationId, ConfigurationState, Decision,
+        EventKind, LastCell, Level, Load, Resource, RunHeader, RunState, TargetSpec,
+        TeardownStatus, UnixMs, WindowPoint,
     },
     plan::{ConfigurationPlan, Plan},
     provider::{

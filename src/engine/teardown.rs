@@ -15,8 +15,7 @@ use crate::{
         ConfigurationId, EventKind, Resource, RunState, TeardownItem, TeardownStatus, UnixMs,
         Verdict,
     },
-    provider,
-    report,
+    provider, report,
 };
 
 /// How long cells may drain before what they have is kept as it is.

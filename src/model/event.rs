@@ -185,7 +185,7 @@ impl EventKind {
                 format!("preflight {check}: {} {text}", if *ok { "ok" } else { "REFUSED" })
             }
             Self::ResourceIntent { resource } => {
-                format!("making {} {}", resource.kind.words(), resource.id)
+                format!("making {}", named(resource))
             }
             Self::ResourceMade { resource } => {
                 let note = if resource.note.is_empty() {
@@ -193,7 +193,7 @@ impl EventKind {
                 } else {
                     format!(": {}", resource.note)
                 };
-                format!("made {} {}{note}", resource.kind.words(), resource.id)
+                format!("made {}{note}", named(resource))
             }
             Self::ResourceGone { id } => format!("gone: {id}"),
             Self::DataReady { configuration, rows, seconds } => {
@@ -257,5 +257,15 @@ impl EventKind {
             }
             Self::RunEnded { text, .. } => text.clone(),
         }
+    }
+}
+
+/// A resource's kind and id, without saying the same word twice.
+fn named(resource: &Resource) -> String {
+    let words = resource.kind.words();
+    if resource.id.starts_with(words) || words.ends_with(&resource.id) {
+        resource.id.clone()
+    } else {
+        format!("{words} {}", resource.id)
     }
 }

@@ -115,7 +115,14 @@ fn an_unanswered_decision_takes_its_safe_default() {
         &place,
         80,
         24,
-        &["--set", "stage.pilot.measure_s=2", "--set", "stage.explore.measure_s=2", "--set", "stage.main-or-stop.decision.deadline_s=4"],
+        &[
+            "--set",
+            "stage.pilot.measure_s=2",
+            "--set",
+            "stage.explore.measure_s=2",
+            "--set",
+            "stage.main-or-stop.decision.deadline_s=4",
+        ],
     );
     terminal.wait_text("DECISION");
     terminal.wait_text("remaining 0");

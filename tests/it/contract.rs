@@ -21,7 +21,9 @@ pub fn assert_holds(summary: &Value) {
     for field in ["id", "plan", "seed", "started", "ended", "rehearsal", "build", "slo"] {
         assert!(!summary["run"][field].is_null(), "run.{field}: {}", summary["run"]);
     }
-    for field in ["currency", "accrued", "unpublished", "projected", "guard", "cap", "basis", "lines"] {
+    for field in
+        ["currency", "accrued", "unpublished", "projected", "guard", "cap", "basis", "lines"]
+    {
         assert!(!summary["cost"][field].is_null(), "cost.{field}: {}", summary["cost"]);
     }
     let money = |text: &Value| text.as_str().unwrap().parse::<f64>().unwrap();
@@ -40,12 +42,29 @@ pub fn assert_holds(summary: &Value) {
 
 fn assert_cell(cell: &Value) {
     for field in [
-        "id", "stage", "attempt", "started", "load", "warmup_s", "measure_s", "conditions",
-        "counts", "sqlstates", "tps", "classes", "all", "tail", "runner", "verdict", "reasons",
+        "id",
+        "stage",
+        "attempt",
+        "started",
+        "load",
+        "warmup_s",
+        "measure_s",
+        "conditions",
+        "counts",
+        "sqlstates",
+        "tps",
+        "classes",
+        "all",
+        "tail",
+        "runner",
+        "verdict",
+        "reasons",
     ] {
         assert!(!cell[field].is_null(), "{field}: {cell}");
     }
-    assert!(["PASS", "FAIL", "INCONCLUSIVE", "INVALID"].contains(&cell["verdict"].as_str().unwrap()));
+    assert!(
+        ["PASS", "FAIL", "INCONCLUSIVE", "INVALID"].contains(&cell["verdict"].as_str().unwrap())
+    );
     let n = |name| count(cell, name);
     assert_eq!(n("offered"), n("completed") + n("shed") + n("in_flight"), "{cell}");
     let ended = n("succeeded") + n("business_rejected") + n("failed") + n("unknown");

@@ -42,8 +42,7 @@ fn run(plan: &str) -> (Value, Vec<Value>) {
     let place = Place::new();
     let file = place.file("faults.toml", plan);
     let out = place.path("out");
-    let arguments =
-        ["run", file.to_str().unwrap(), "--headless", "--out", out.to_str().unwrap()];
+    let arguments = ["run", file.to_str().unwrap(), "--headless", "--out", out.to_str().unwrap()];
     let mut run = place.headless(&arguments);
     assert_eq!(run.end(), 0);
     place.assert_nothing_left();
@@ -104,9 +103,13 @@ fn a_restarted_server_is_survived_by_the_cell() {
     let place = Place::new();
     let out = place.path("out");
     let mut run = place.headless(&short(&[
-        "--headless", "--out", out.to_str().unwrap(),
-        "--set", "stage.pilot.measure_s=12",
-        "--set", "stage.main-or-stop.decision.deadline_s=1",
+        "--headless",
+        "--out",
+        out.to_str().unwrap(),
+        "--set",
+        "stage.pilot.measure_s=12",
+        "--set",
+        "stage.main-or-stop.decision.deadline_s=1",
     ]));
     run.wait("a measured second", |line| {
         line["state"] == "measure" && line["succeeded"].as_f64().is_some_and(|n| n > 0.0)

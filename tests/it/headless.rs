@@ -9,13 +9,20 @@ use crate::{
 
 /// A rehearsal short enough for a test; every stage is there.
 pub const SHORT: &[&str] = &[
-    "--set", "scale=0.002",
-    "--set", "stage.pilot.warmup_s=1",
-    "--set", "stage.pilot.measure_s=4",
-    "--set", "stage.explore.warmup_s=1",
-    "--set", "stage.explore.measure_s=3",
-    "--set", "stage.main.warmup_s=1",
-    "--set", "stage.main.measure_s=3",
+    "--set",
+    "scale=0.002",
+    "--set",
+    "stage.pilot.warmup_s=1",
+    "--set",
+    "stage.pilot.measure_s=4",
+    "--set",
+    "stage.explore.warmup_s=1",
+    "--set",
+    "stage.explore.measure_s=3",
+    "--set",
+    "stage.main.warmup_s=1",
+    "--set",
+    "stage.main.measure_s=3",
 ];
 
 /// The short rehearsal's arguments, and more.
@@ -28,8 +35,11 @@ fn a_headless_rehearsal_ends_by_itself_and_leaves_only_its_record() {
     let place = Place::new();
     let out = place.path("out");
     let arguments = short(&[
-        "--headless", "--out", out.to_str().unwrap(),
-        "--set", "stage.main-or-stop.decision.deadline_s=3",
+        "--headless",
+        "--out",
+        out.to_str().unwrap(),
+        "--set",
+        "stage.main-or-stop.decision.deadline_s=3",
     ]);
     let mut run = place.headless(&arguments);
     assert_eq!(run.end(), 0);
@@ -37,7 +47,8 @@ fn a_headless_rehearsal_ends_by_itself_and_leaves_only_its_record() {
     let answered = run.event("decision_answered");
     assert_eq!((&answered["option"], &answered["by"]), (&"stop".into(), &"deadline".into()));
     for id in ["D1", "R1", "A1", "A2"] {
-        let measuring = lines.iter().filter(|l| l["configuration"] == id && l["state"] == "measure");
+        let measuring =
+            lines.iter().filter(|l| l["configuration"] == id && l["state"] == "measure");
         assert!(measuring.clone().count() >= 3, "{id} has a line a second while it measures");
         assert!(measuring.clone().all(|l| l["rehearsal"] == "latency added, prices simulated"));
     }
@@ -67,7 +78,11 @@ fn a_headless_rehearsal_ends_by_itself_and_leaves_only_its_record() {
 fn an_answer_given_beforehand_takes_the_plan_to_its_end() {
     let place = Place::new();
     let mut run = place.headless(&short(&[
-        "--headless", "--answer", "main-or-stop=without-a2", "--require", "pass",
+        "--headless",
+        "--answer",
+        "main-or-stop=without-a2",
+        "--require",
+        "pass",
     ]));
     let code = run.end();
     let answered = run.event("decision_answered");
@@ -113,7 +128,11 @@ fn a_hook_of_the_operators_gets_notable_events_as_json() {
     let heard = place.path("heard");
     let hook = format!("notify=[\"sh\", \"-c\", \"cat >> {}\"]", heard.display());
     let mut run = place.headless(&short(&[
-        "--headless", "--set", &hook, "--set", "stage.main-or-stop.decision.deadline_s=2",
+        "--headless",
+        "--set",
+        &hook,
+        "--set",
+        "stage.main-or-stop.decision.deadline_s=2",
     ]));
     assert_eq!(run.end(), 0);
     let events: Vec<String> = wait_for("the end of the run in the hook's file", || {

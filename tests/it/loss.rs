@@ -112,7 +112,9 @@ fn a_killed_engine_leaves_everything_to_be_found_removed_and_reported() {
 fn a_killed_agent_makes_its_cells_invalid_and_the_run_goes_on() {
     let place = Place::new();
     let mut run = place.headless(&short(&[
-        "--headless", "--set", "stage.main-or-stop.decision.deadline_s=2",
+        "--headless",
+        "--set",
+        "stage.main-or-stop.decision.deadline_s=2",
     ]));
     let agent = run.event("agent_started");
     run.wait("a measuring cell", |line| {

@@ -1,7 +1,7 @@
 //! Whole behaviour, through the `rampdeck` binary, on a real PostgreSQL.
 
-mod contract;
 mod console;
+mod contract;
 mod faults;
 mod headless;
 mod loss;

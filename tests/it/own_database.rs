@@ -8,18 +8,27 @@ use crate::{
 
 const QUICK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quick.toml");
 const SHORT: &[&str] = &[
-    "--headless", "--set", "load.warmup_s=1", "--set", "load.measure_s=3", "--set", "scale=0.002",
+    "--headless",
+    "--set",
+    "load.warmup_s=1",
+    "--set",
+    "load.measure_s=3",
+    "--set",
+    "scale=0.002",
 ];
 
 #[test]
 fn a_database_of_ones_own_is_measured_and_left_as_it_was() {
     let server = Server::start();
-    server.query("create schema shop; create table shop.mine (id int); insert into shop.mine values (1)");
+    server.query(
+        "create schema shop; create table shop.mine (id int); insert into shop.mine values (1)",
+    );
     server.query("create table public.orders (id int)");
     let place = Place::new();
     let out = place.path("out");
     let set = format!("configuration.url={}", server.url());
-    let arguments = [&["run", QUICK, "--out", out.to_str().unwrap(), "--set", &set], SHORT].concat();
+    let arguments =
+        [&["run", QUICK, "--out", out.to_str().unwrap(), "--set", &set], SHORT].concat();
     let mut run = place.headless(&arguments);
     assert_eq!(run.end(), 0);
     assert!(run.event("resource_made")["resource"].to_string().contains("rampdeck_"));

@@ -26,7 +26,11 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     ("open = [100]", "open = [inf]", &[":11:", "open", "inf"]),
     ("open = [100]", "closed = [0]", &[":11:", "closed", "found 0", "1 to"]),
     ("warmup_s = 1", "warmup_s = 3", &[":12:", "warmup_s", "3"]),
-    ("[budget]", "[mix]\nproduct_lookup = 40\norder_history = 30\norder_create = 20\norder_cancel = 20\n[budget]", &["mix", "110", "100"]),
+    (
+        "[budget]",
+        "[mix]\nproduct_lookup = 40\norder_history = 30\norder_create = 20\norder_cancel = 20\n[budget]",
+        &["mix", "110", "100"],
+    ),
     ("title = \"one\"", "title = one", &[":7:"]),
     ("guard = 9", "guard = 11", &["guard", "11", "10"]),
 ];

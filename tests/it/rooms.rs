@@ -21,7 +21,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("report", &["model"]),
     (
         "engine",
-        &["model", "plan", "target", "workload", "load", "wire", "provider", "cost", "link", "report"],
+        &[
+            "model", "plan", "target", "workload", "load", "wire", "provider", "cost", "link",
+            "report",
+        ],
     ),
 ];
 

@@ -70,15 +70,20 @@ impl Server {
         let data = folder.path().join("data");
         let made = unprivileged(&program("initdb"))
             .args(["-A", "scram-sha-256", "-U", "app", "--no-sync", "-E", "UTF8", "--locale=C"])
-            .arg("--pwfile").arg(&secret).arg("-D").arg(&data)
+            .arg("--pwfile")
+            .arg(&secret)
+            .arg("-D")
+            .arg(&data)
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let child = unprivileged(&program("postgres"))
-            .arg("-D").arg(&data)
+            .arg("-D")
+            .arg(&data)
             .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
-            .arg("-c").arg(format!("unix_socket_directories={}", folder.path().display()))
+            .arg("-c")
+            .arg(format!("unix_socket_directories={}", folder.path().display()))
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(folder.path().join("log")).unwrap())
             .spawn()

@@ -44,11 +44,8 @@ impl Place {
         for name in ["data", "lab", "run"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        std::fs::set_permissions(
-            folder.path().join("lab"),
-            std::fs::Permissions::from_mode(0o755),
-        )
-        .unwrap();
+        std::fs::set_permissions(folder.path().join("lab"), std::fs::Permissions::from_mode(0o755))
+            .unwrap();
         Self { folder }
     }
 
@@ -111,9 +108,11 @@ impl Place {
     /// The newest run of this place, by `rampdeck runs`.
     pub fn newest_run(&self) -> Option<Value> {
         let output = self.output(&["runs", "--json"]);
-        String::from_utf8(output.stdout).unwrap().lines().last().map(|line| {
-            serde_json::from_str(line).unwrap()
-        })
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .last()
+            .map(|line| serde_json::from_str(line).unwrap())
     }
 
     /// Starts the binary in a pseudo-terminal.
