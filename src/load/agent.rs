@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use tokio::{
@@ -23,6 +24,8 @@ use crate::{
 /// Reports that may wait for an engine that does not read; beyond it windows and samples, which
 /// come every second, are dropped. Ten minutes of one configuration.
 const MOST_WAITING: usize = 600;
+/// How long the last reports may take to be written.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Runs the agent with the order business, as the hidden subcommand does.
 ///
@@ -77,7 +80,7 @@ async fn serve<W: Workload, E: Display>(
     let ended = tokio::select! {
         ended = &mut collecting => {
             // An engine that is gone takes nothing any more: that is not an error of ours.
-            let _ = writing.await;
+            let _ = tokio::time::timeout(WRITE_LIMIT, writing).await;
             ended
         }
         written = &mut writing => written.map_err(LoadError::from),

@@ -1,7 +1,7 @@
 //! The collector: takes the engine's commands, drives the load threads, puts their windows
 //! together and reports. It has a thread of its own, so that none of this delays a transaction.
 
-use std::{collections::VecDeque, fmt::Display, sync::Arc, thread::JoinHandle};
+use std::{collections::VecDeque, fmt::Display, sync::Arc, thread::JoinHandle, time::Duration};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -22,6 +22,8 @@ use crate::{
 
 /// Most load threads: beyond it a runner's own schedule would be the limit.
 const MOST_THREADS: usize = 16;
+/// How long the threads may take to end.
+const END_LIMIT_NS: u64 = 3 * SECOND_NS;
 
 /// Serves the commands until their channel closes (at once: the engine is gone) or one says
 /// shutdown and everything has drained. `workload` makes a cell's transactions; `report` takes
@@ -321,11 +323,20 @@ where
         let _ = self.threads[thread].commands.send(command);
     }
 
-    /// Ends the threads with whatever they still do.
+    /// Ends the threads with whatever they still do. One that is stuck is left behind: the agent
+    /// must not outlive its engine for it.
     fn end(self) {
-        for Thread { commands, handle } in self.threads {
-            drop(commands);
-            let _ = handle.join();
+        let give_up = clock::now() + END_LIMIT_NS;
+        let (commands, handles): (Vec<_>, Vec<_>) =
+            self.threads.into_iter().map(|thread| (thread.commands, thread.handle)).unzip();
+        drop(commands);
+        for handle in handles {
+            while !handle.is_finished() && clock::now() < give_up {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if handle.is_finished() {
+                let _ = handle.join();
+            }
         }
     }
 }
