@@ -48,6 +48,8 @@ pub(super) struct StartForm {
     pub open_loop: bool,
     pub when: When,
     pub focus: Field,
+    /// Whether the field in focus has not been typed into: the first character replaces it.
+    pub fresh: bool,
     pub max_rate: f64,
     /// What is wrong with a field, and what would be right.
     pub errors: Vec<(Field, String)>,
@@ -75,6 +77,7 @@ impl StartForm {
             open_loop: load.rate().is_some(),
             when: When::Now,
             focus: Field::Kind,
+            fresh: true,
             max_rate,
             errors: Vec::new(),
             arrivals,
@@ -83,6 +86,11 @@ impl StartForm {
             warmup: number(spans.warmup_s),
             measure: number(spans.measure_s),
         }
+    }
+
+    /// Whether the field in focus is typed into, not chosen.
+    pub(super) const fn is_typed(&self) -> bool {
+        self.input(self.focus).is_some()
     }
 
     /// The fields that the form has now: a closed loop has no rate.
@@ -116,6 +124,7 @@ impl StartForm {
         let at = fields.iter().position(|field| *field == self.focus).unwrap_or(0);
         let step = if forward { 1 } else { fields.len() - 1 };
         self.focus = fields[(at + step) % fields.len()];
+        self.fresh = true;
     }
 
     /// Changes the choice in focus; a typed field has none.
@@ -139,9 +148,13 @@ impl StartForm {
             Field::Measure => &mut self.measure,
             Field::Kind | Field::When => return false,
         };
+        if self.fresh && is_of_number(request) && matches!(request, InputRequest::InsertChar(_)) {
+            input.reset();
+        }
         if !type_number(input, request) {
             return false;
         }
+        self.fresh = false;
         let focus = self.focus;
         self.errors.retain(|(field, _)| *field != focus);
         true
@@ -162,6 +175,7 @@ impl StartForm {
         self.note(Field::Measure, &measure);
         if let Some((field, _)) = self.errors.first() {
             self.focus = *field;
+            self.fresh = true;
             return None;
         }
         let connections = connections.ok()?;
@@ -199,7 +213,7 @@ pub(super) struct RateForm {
 
 impl RateForm {
     pub(super) fn new(configuration: ConfigurationId, current: f64, max_rate: f64) -> Self {
-        Self { configuration, current, max_rate, input: number(current), error: None }
+        Self { configuration, current, max_rate, input: Input::default(), error: None }
     }
 
     /// Types into the form. Returns whether it took the request.
@@ -233,9 +247,7 @@ fn number(value: f64) -> Input {
 
 /// Only what can be part of a number is taken, so that every other key keeps its meaning.
 fn type_number(input: &mut Input, request: InputRequest) -> bool {
-    if let InputRequest::InsertChar(c) = request
-        && !(c.is_ascii_digit() || c == '.')
-    {
+    if !is_of_number(request) {
         return false;
     }
     let full = input.value().len() >= LONGEST_INPUT;
@@ -243,6 +255,10 @@ fn type_number(input: &mut Input, request: InputRequest) -> bool {
         input.handle(request);
     }
     true
+}
+
+fn is_of_number(request: InputRequest) -> bool {
+    !matches!(request, InputRequest::InsertChar(c) if !(c.is_ascii_digit() || c == '.'))
 }
 
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {

@@ -1,6 +1,6 @@
 //! Keys: read from TOML, checked, and looked up by layer. Help and hints are made from here.
 
-use std::{collections::BTreeMap, ops::Range, path::Path};
+use std::{collections::BTreeMap, io, ops::Range, path::Path};
 
 use crokey::{KeyCombination, KeyCombinationFormat};
 use crossterm::event::{KeyCode, KeyModifiers};
@@ -13,11 +13,11 @@ const DEFAULT: &str = include_str!("../../keymaps/default.toml");
 
 /// Why a keymap was refused. The text names the file, the line, what was found and what is allowed.
 #[derive(Debug, thiserror::Error)]
-#[error("{file}:{line}: {what}")]
-pub struct KeymapError {
-    file: String,
-    line: usize,
-    what: String,
+pub enum KeymapError {
+    #[error("{file} cannot be read: {source}")]
+    Unreadable { file: String, source: io::Error },
+    #[error("{file}:{line}: {what}")]
+    Refused { file: String, line: usize, what: String },
 }
 
 /// One key of a layer.
@@ -62,11 +62,8 @@ impl Keymap {
         keymap.lay_over("keymaps/default.toml", DEFAULT)?;
         if let Some(path) = overlay {
             let file = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|error| KeymapError {
-                file: file.clone(),
-                line: 0,
-                what: format!("cannot be read: {error}"),
-            })?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| KeymapError::Unreadable { file: file.clone(), source })?;
             keymap.lay_over(&file, &text)?;
         }
         Ok(keymap)
@@ -136,7 +133,7 @@ fn plain(mut key: KeyCombination) -> KeyCombination {
 }
 
 fn parse(file: &str, text: &str) -> Result<Vec<Change>, KeymapError> {
-    let refuse = |at: usize, what: String| KeymapError {
+    let refuse = |at: usize, what: String| KeymapError::Refused {
         file: file.to_owned(),
         line: line_of(text, at),
         what,

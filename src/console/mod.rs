@@ -7,6 +7,8 @@
 
 mod action;
 mod engine;
+#[cfg(test)]
+mod fixture;
 mod form;
 mod keymap;
 mod record;

@@ -88,6 +88,8 @@ struct Session {
     state: State,
     theme: Theme,
     lines: Lines,
+    /// Until the link's last message has come: it ends with the run.
+    listening: bool,
     screen: ScreenWriter,
     written: UnboundedReceiver<WriterEvent>,
     signals: Signals,
@@ -122,6 +124,7 @@ impl Session {
             state,
             theme,
             lines,
+            listening: true,
             screen,
             written,
             signals,
@@ -139,8 +142,12 @@ impl Session {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            if let Step::Exit(exit) = self.round(&mut ticks).await? {
-                return Ok(exit);
+            match self.round(&mut ticks).await {
+                Ok(Step::Exit(exit)) => return Ok(exit),
+                Ok(Step::Stay) => {}
+                // A hang-up comes with a continue: that may be seen first, and then fails.
+                Err(_) if self.watchdog.is_gone() => return Ok(self.left(&Leave::HungUp)),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -154,17 +161,16 @@ impl Session {
             _ = self.continued.recv() => self.come_back()?,
             Some(event) = self.written.recv() => match event {
                 WriterEvent::Written => {}
-                WriterEvent::Failed(_) => return Ok(Step::Exit(self.left(&Leave::HungUp))),
+                WriterEvent::Failed => return Ok(Step::Exit(self.left(&Leave::HungUp))),
             },
             event = self.keys.next() => match event {
                 Some(Ok(event)) => return self.take_event(event).await,
                 Some(Err(_)) | None => return Ok(Step::Exit(self.left(&Leave::HungUp))),
             },
-            message = self.lines.messages.recv(), if !self.lines.messages.is_closed() => {
-                if let Some(message) = message {
-                    return self.take_msg(message).await;
-                }
-            }
+            message = self.lines.messages.recv(), if self.listening => match message {
+                Some(message) => return self.take_msg(message).await,
+                None => self.listening = false,
+            },
             _ = ticks.tick() => self.tick(),
             () = sleep_until(due), if may_draw => self.draw()?,
         }
@@ -260,9 +266,12 @@ impl Session {
 
 /// The terminal's size; a terminal that does not tell counts as the classic one.
 fn area() -> io::Result<Rect> {
-    let (width, height) = crossterm::terminal::size()?;
-    if width == 0 || height == 0 {
+    let size = rustix::termios::tcgetwinsize(io::stdout())?;
+    if size.ws_col == 0 || size.ws_row == 0 {
         return Ok(Rect::new(0, 0, 80, 24));
     }
-    Ok(Rect::new(0, 0, width, height))
+    Ok(Rect::new(0, 0, size.ws_col, size.ws_row))
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,9 +25,14 @@ impl Watchdog {
         Ok(Self(io::stdin().as_fd().try_clone_to_owned()?))
     }
 
+    /// Whether the terminal has gone.
+    pub(in crate::console) fn is_gone(&self) -> bool {
+        has_hung_up(&self.0)
+    }
+
     /// Comes back when the terminal has gone.
     pub(in crate::console) async fn gone(&self) {
-        while !has_hung_up(&self.0) {
+        while !self.is_gone() {
             tokio::time::sleep(EVERY).await;
         }
     }
@@ -49,8 +54,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_descriptor_whose_other_side_closed_is_gone() {
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let watchdog = Watchdog(reader);
+        let (reader, writer) = io::pipe().unwrap();
+        let watchdog = Watchdog(reader.into());
         assert!(!has_hung_up(&watchdog.0));
         drop(writer);
         tokio::time::timeout(Duration::from_secs(10), watchdog.gone()).await.unwrap();

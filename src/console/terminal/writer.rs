@@ -30,7 +30,7 @@ pub(in crate::console) enum WriterEvent {
     /// The frame is out: the next one may come.
     Written,
     /// The terminal takes no more.
-    Failed(io::Error),
+    Failed,
 }
 
 /// Bytes that ratatui draws into, shared with us.
@@ -80,7 +80,7 @@ impl ScreenWriter {
             for frame in queue {
                 let written = if is_taken() { output.write_all(&frame) } else { Ok(()) };
                 writing.store(false, Ordering::SeqCst);
-                let event = written.map_or_else(WriterEvent::Failed, |()| WriterEvent::Written);
+                let event = written.map_or_else(|_| WriterEvent::Failed, |()| WriterEvent::Written);
                 if events.send(event).is_err() {
                     break;
                 }

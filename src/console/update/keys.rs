@@ -20,8 +20,11 @@ const LONGEST_PASTE: usize = 64;
 
 /// A key was pressed: the layer on top has it first, then what is typed into, then `Everywhere`.
 pub(super) fn press(state: &mut State, key: KeyCombination) -> Vec<Effect> {
-    if let Some(action) = state.keymap.action(state.layer(), key) {
-        return act(state, action);
+    match state.keymap.action(state.layer(), key) {
+        // In a typed field the keys that change a choice move the cursor.
+        Some(Action::Change) if is_typing(state) => {}
+        Some(action) => return act(state, action),
+        None => {}
     }
     if let Some(request) = request(key)
         && type_in(state, request)
@@ -44,6 +47,13 @@ pub(super) fn paste(state: &mut State, text: &str) {
 fn request(key: KeyCombination) -> Option<InputRequest> {
     let event = KeyEvent::new(*key.codes.first(), key.modifiers);
     to_input_request(&Event::Key(event))
+}
+
+fn is_typing(state: &State) -> bool {
+    match &state.dialog {
+        Some(Dialog::Start(form)) => form.is_typed(),
+        other => matches!(other, Some(Dialog::Rate(_))),
+    }
 }
 
 fn type_in(state: &mut State, request: InputRequest) -> bool {

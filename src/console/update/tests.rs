@@ -1,1 +1,380 @@
+use crate::{
+    console::{
+        ConsoleExit,
+        fixture::{NOW, RUN, decision, id, press, show, snapshot, state_of, teardown, type_text},
+        form::Field,
+        state::{Dialog, LinkState, State},
+        update::{Effect, Msg, update},
+    },
+    link::ServerFrame,
+    model::{Arrivals, Command, ConfigurationState, Load, RateStep, RunId, RunState, UnixMs, When},
+};
 
+fn sent(effects: &[Effect]) -> Option<&Command> {
+    match effects {
+        [Effect::Send { command, .. }] => Some(command),
+        _ => None,
+    }
+}
+
+fn toast(state: &State) -> &str {
+    state.toast.as_ref().map_or("", |toast| toast.text.as_str())
+}
+
+fn later(state: &mut State, seconds: u64) {
+    update(state, Msg::Tick(UnixMs(state.now.0 + seconds * 1_000)));
+}
+
+fn reply(state: &mut State, effects: &[Effect], refused: Option<&str>) {
+    let [Effect::Send { id, .. }] = effects else { panic!("nothing was sent: {effects:?}") };
+    let refused = refused.map(str::to_owned);
+    update(state, Msg::Frame(ServerFrame::Reply { id: *id, refused }));
+}
+
+#[test]
+fn a_cell_starts_with_the_running_load_filled_in() {
+    let mut state = state_of(snapshot());
+    let effects = press(&mut state, "s enter");
+    let expected = Command::StartCell {
+        configuration: id("D1"),
+        load: Load::Open { rate: 6_750.0, arrivals: Arrivals::Poisson, connections: 256 },
+        warmup_s: 120.0,
+        measure_s: 300.0,
+        when: When::Now,
+    };
+    assert_eq!(sent(&effects), Some(&expected));
+    assert!(state.dialog.is_none());
+}
+
+#[test]
+fn a_cell_is_typed_field_by_field() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "down s");
+    // Closed to open, then the rate, the connections, the spans, and when.
+    press(&mut state, "space tab");
+    press(&mut state, "4 0 0 tab");
+    press(&mut state, "backspace backspace 3 2 tab");
+    press(&mut state, "ctrl-u 3 0 tab ctrl-u 6 0 tab right");
+    let effects = press(&mut state, "enter");
+    let expected = Command::StartCell {
+        configuration: id("R1"),
+        load: Load::Open { rate: 400.0, arrivals: Arrivals::Poisson, connections: 32 },
+        warmup_s: 30.0,
+        measure_s: 60.0,
+        when: When::After,
+    };
+    assert_eq!(sent(&effects), Some(&expected));
+}
+
+#[test]
+fn what_is_wrong_with_a_field_is_said_beside_it() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "s tab");
+    type_text(&mut state, "0");
+    assert_eq!(press(&mut state, "enter"), []);
+    let Some(Dialog::Start(form)) = &state.dialog else { panic!("the form has closed") };
+    assert_eq!(form.focus, Field::Rate);
+    assert_eq!(form.error(Field::Rate), Some("above 0, at most 8100 (the plan's max_rate)"));
+    assert_eq!(form.error(Field::Connections), None);
+    press(&mut state, "backspace");
+    let Some(Dialog::Start(form)) = &state.dialog else { panic!("the form has closed") };
+    assert_eq!(form.error(Field::Rate), None);
+    assert_eq!(press(&mut state, "esc"), []);
+    assert!(state.dialog.is_none());
+}
+
+#[test]
+fn a_key_held_down_does_not_run_away() {
+    let mut state = state_of(snapshot());
+    let step =
+        |factor| Command::StepRate { configuration: id("D1"), step: RateStep::Times { factor } };
+    let first = press(&mut state, "+");
+    assert_eq!(sent(&first), Some(&step(1.1)));
+    for _ in 0..30 {
+        assert_eq!(press(&mut state, "+"), []);
+    }
+    reply(&mut state, &first, None);
+    assert_eq!(press(&mut state, "+"), [], "a second has not passed");
+    later(&mut state, 1);
+    assert_eq!(sent(&press(&mut state, "X")), Some(&step(0.5)));
+}
+
+#[test]
+fn a_step_goes_at_most_to_the_plans_highest_rate() {
+    let mut state = state_of(snapshot());
+    let to_max =
+        Command::StepRate { configuration: id("D1"), step: RateStep::To { rate: 8_100.0 } };
+    let effects = press(&mut state, "x");
+    assert_eq!(sent(&effects), Some(&to_max));
+    reply(&mut state, &effects, None);
+    let mut at_max = snapshot();
+    let cell = at_max.configurations[0].cell.as_mut().unwrap();
+    cell.load = Load::Open { rate: 8_100.0, arrivals: Arrivals::Poisson, connections: 256 };
+    show(&mut state, at_max);
+    later(&mut state, 2);
+    assert_eq!(press(&mut state, "x"), []);
+    assert_eq!(toast(&state), "no step: 8100/s is the highest rate the plan allows");
+}
+
+#[test]
+fn a_rate_is_typed_and_a_closed_loop_has_none() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "r ctrl-u");
+    type_text(&mut state, "9000");
+    assert_eq!(press(&mut state, "enter"), []);
+    press(&mut state, "ctrl-u");
+    type_text(&mut state, "5400");
+    let to = Command::StepRate { configuration: id("D1"), step: RateStep::To { rate: 5_400.0 } };
+    assert_eq!(sent(&press(&mut state, "enter")), Some(&to));
+    press(&mut state, "up r");
+    assert!(state.dialog.is_none());
+    let why =
+        "no rate to set: A2 runs a closed loop (closed 256), which has no rate; start an open one";
+    assert_eq!(toast(&state), why);
+    press(&mut state, "up +");
+    assert_eq!(toast(&state), "no step: A1 runs no cell; start an open one");
+}
+
+#[test]
+fn pausing_twice_resumes() {
+    let mut state = state_of(snapshot());
+    assert_eq!(sent(&press(&mut state, "p")), Some(&Command::Pause));
+    let mut paused = snapshot();
+    paused.state = RunState::Paused;
+    show(&mut state, paused);
+    assert_eq!(sent(&press(&mut state, "p")), Some(&Command::Resume));
+}
+
+#[test]
+fn a_refusal_stays_some_seconds_in_words() {
+    let mut state = state_of(snapshot());
+    let effects = press(&mut state, "S");
+    assert_eq!(sent(&effects), Some(&Command::StopCell { configuration: id("D1") }));
+    reply(&mut state, &effects, Some("the cell is draining; it ends within 5 s"));
+    let text = "refused: stop cell on D1: the cell is draining; it ends within 5 s";
+    assert_eq!(toast(&state), text);
+    later(&mut state, 8);
+    assert_eq!(toast(&state), text);
+    later(&mut state, 1);
+    assert_eq!(toast(&state), "");
+}
+
+fn deciding() -> State {
+    let mut snapshot = snapshot();
+    snapshot.decision = Some(decision());
+    state_of(snapshot)
+}
+
+fn answer(option: &str) -> Command {
+    Command::Answer { decision: "after-pilot".into(), option: option.into() }
+}
+
+#[test]
+fn a_decision_opens_by_itself_and_its_safe_default_takes_one_key() {
+    let mut state = deciding();
+    assert!(matches!(state.dialog, Some(Dialog::Decision(_))));
+    assert_eq!(sent(&press(&mut state, "3")), Some(&answer("hold")));
+    assert!(state.dialog.is_none());
+}
+
+#[test]
+fn an_option_that_spends_more_or_removes_asks_for_enter() {
+    for (keys, option) in [("1", "go"), ("2", "without")] {
+        let mut state = deciding();
+        assert_eq!(press(&mut state, "enter"), []);
+        assert_eq!(press(&mut state, keys), []);
+        assert_eq!(sent(&press(&mut state, "enter")), Some(&answer(option)));
+    }
+    let mut state = deciding();
+    assert_eq!(press(&mut state, "7"), []);
+    assert_eq!(toast(&state), "no option 7: 1 to 4");
+}
+
+#[test]
+fn an_option_that_removes_everything_asks_for_the_runs_name() {
+    let mut state = deciding();
+    press(&mut state, "4 enter");
+    type_text(&mut state, RUN);
+    assert_eq!(sent(&press(&mut state, "enter")), Some(&answer("stop")));
+    // The deadline passes while the name is typed: nothing is sent.
+    let mut state = deciding();
+    press(&mut state, "4 enter");
+    show(&mut state, snapshot());
+    assert!(state.dialog.is_none());
+    assert_eq!(toast(&state), "the decision is no longer pending: nothing was sent");
+}
+
+#[test]
+fn a_decision_can_wait_behind_a_banner_and_be_put_off() {
+    let mut state = deciding();
+    press(&mut state, "esc");
+    assert!(state.dialog.is_none());
+    let mut again = snapshot();
+    again.decision = Some(decision());
+    show(&mut state, again);
+    assert!(state.dialog.is_none(), "it opens by itself only once");
+    press(&mut state, "d");
+    let extend = Command::Extend { decision: "after-pilot".into(), seconds: 300 };
+    assert_eq!(sent(&press(&mut state, "e")), Some(&extend));
+    show(&mut state, snapshot());
+    assert!(state.dialog.is_none(), "it was answered elsewhere");
+}
+
+#[test]
+fn a_decision_does_not_break_into_a_form() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "s");
+    let mut asked = snapshot();
+    asked.decision = Some(decision());
+    show(&mut state, asked);
+    assert!(matches!(state.dialog, Some(Dialog::Start(_))));
+}
+
+#[test]
+fn teardown_asks_for_the_runs_name_from_every_layer() {
+    for before in ["", "s ", "? ", "r "] {
+        let mut state = state_of(snapshot());
+        press(&mut state, &format!("{before}T"));
+        assert!(matches!(state.dialog, Some(Dialog::Teardown(_))), "after {before:?}");
+        type_text(&mut state, "e002");
+        assert_eq!(press(&mut state, "enter"), []);
+        let Some(Dialog::Teardown(panel)) = &state.dialog else { panic!("it has closed") };
+        let error = format!("that is not the run's name: type {RUN}");
+        assert_eq!(panel.error.as_ref(), Some(&error));
+        type_text(&mut state, &RUN[4..]);
+        let confirm = RUN.to_owned();
+        assert_eq!(sent(&press(&mut state, "enter")), Some(&Command::Teardown { confirm }));
+    }
+}
+
+#[test]
+fn a_teardown_under_way_opens_once_and_takes_no_letters() {
+    let mut state = deciding();
+    let mut going = snapshot();
+    going.teardown = Some(teardown(false));
+    show(&mut state, going.clone());
+    assert!(matches!(state.dialog, Some(Dialog::Teardown(_))));
+    assert_eq!(press(&mut state, "enter"), []);
+    press(&mut state, "esc");
+    show(&mut state, going);
+    assert!(state.dialog.is_none());
+}
+
+#[test]
+fn leaving_detaches_and_the_run_goes_on() {
+    let run = Some(RunId::new(RUN));
+    for keys in ["q", "ctrl-c", "s ctrl-c"] {
+        let mut state = state_of(snapshot());
+        let exit = ConsoleExit::Detached { run: run.clone() };
+        assert_eq!(press(&mut state, keys), [Effect::Exit(exit)]);
+    }
+    let mut state = state_of(snapshot());
+    press(&mut state, "? q");
+    assert!(state.dialog.is_none(), "q closes the help");
+}
+
+#[test]
+fn a_lost_engine_takes_no_commands_and_comes_back() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "p");
+    update(&mut state, Msg::Disconnected { why: "the engine closed the socket".into() });
+    assert_eq!(toast(&state), "no answer to \"pause the plan\": the engine was lost");
+    later(&mut state, 12);
+    assert_eq!(state.stale_s(), Some(12.0));
+    assert_eq!(press(&mut state, "p"), []);
+    let why = format!(
+        "not sent: pause the plan: the engine is lost; rampdeck teardown {RUN} works without it"
+    );
+    assert_eq!(toast(&state), why);
+    let lost = ConsoleExit::Lost { run: Some(RunId::new(RUN)) };
+    assert_eq!(press(&mut state, "q"), [Effect::Exit(lost)]);
+    update(&mut state, Msg::Connected { build: "0.1.0".into() });
+    show(&mut state, snapshot());
+    assert_eq!((state.link.clone(), state.stale_s()), (LinkState::Live, None));
+}
+
+#[test]
+fn the_end_stays_until_it_is_read() {
+    let mut state = deciding();
+    let text = "12 cells, 11 PASS, 1 FAIL".to_owned();
+    update(&mut state, Msg::Frame(ServerFrame::Ended { exit_code: 1, text: text.clone() }));
+    assert!(state.dialog.is_none());
+    later(&mut state, 100);
+    assert_eq!(state.stale_s(), None);
+    press(&mut state, "down T x s");
+    let exit = ConsoleExit::Ended { exit_code: 1, text };
+    assert_eq!(press(&mut state, "enter"), [Effect::Exit(exit)]);
+}
+
+#[test]
+fn a_selection_survives_fewer_configurations() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "up");
+    assert_eq!(state.selected, 3);
+    let mut fewer = snapshot();
+    fewer.configurations.truncate(2);
+    fewer.configurations[1].state = ConfigurationState::Removed;
+    show(&mut state, fewer);
+    assert_eq!(state.selected, 1);
+    assert_eq!(state.now, NOW);
+}
+
+#[test]
+fn any_keys_in_any_order_leave_a_state_that_stands() {
+    let keys = [
+        "s",
+        "tab",
+        "space",
+        "enter",
+        "esc",
+        "T",
+        "?",
+        "q",
+        "down",
+        "up",
+        "1",
+        "2",
+        "3",
+        "4",
+        "9",
+        "d",
+        "e",
+        "r",
+        "+",
+        "-",
+        "x",
+        "X",
+        "p",
+        "S",
+        "backspace",
+        "left",
+        "right",
+        "pagedown",
+        ".",
+        "pageup",
+        "delete",
+        "home",
+        "end",
+        "ctrl-u",
+        "ctrl-w",
+        "z",
+    ];
+    let mut state = deciding();
+    let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
+    for round in 0..10_000_u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let key = keys[usize::try_from(random >> 33).unwrap() % keys.len()];
+        for effect in press(&mut state, key) {
+            if let Effect::Send { id, .. } = effect {
+                let refused = round.is_multiple_of(2).then(|| "no".to_owned());
+                update(&mut state, Msg::Frame(ServerFrame::Reply { id, refused }));
+            }
+        }
+        let mut next = snapshot();
+        next.decision = (round / 50).is_multiple_of(2).then(decision);
+        next.configurations.truncate(1 + usize::try_from(round % 4).unwrap());
+        show(&mut state, next);
+        assert!(state.selected < state.snapshot.as_ref().unwrap().configurations.len());
+        assert!(state.pending.is_empty());
+    }
+}

@@ -47,21 +47,13 @@ pub(super) fn panel(
     }
     Panel {
         left: vec![
-            Part::new(0, " DECISION", theme.warn),
-            Part::new(
-                3,
-                format!("{}{} ", theme.symbols.dot.trim_end(), pad_name(decision)),
-                theme.plain,
-            ),
+            Part::new(0, " DECISION ", theme.warn),
+            Part::new(3, format!("{} {} ", theme.symbols.dot.trim(), decision.id), theme.plain),
         ],
         right: countdown(state, decision, theme),
         rows,
         border: theme.warn,
     }
-}
-
-fn pad_name(decision: &Decision) -> String {
-    format!(" {}", decision.id)
 }
 
 /// The safe default and the time until it is taken.
@@ -103,16 +95,33 @@ fn option(
         Part::new(0, format!("{mark} {}", at + 1), style),
         Part::new(1, pad(&label, column), theme.plain).or(option.key.clone()),
     ];
-    if option.takes_s > 0 {
-        parts.push(Part::new(5, format!("about {}", about(option.takes_s)), theme.plain));
-    }
-    parts.push(Part::new(2, format!("+ {} USD", money(option.spends)), theme.plain));
-    let burn = format!("then {}/h", money(option.burn_per_hour));
-    parts.push(Part::new(4, burn, theme.plain));
+    let takes = column_of(decision, takes);
+    let spends = column_of(decision, |option| money(option.spends));
+    let burn = column_of(decision, |option| money(option.burn_per_hour));
+    parts.push(Part::new(5, takes.0[at].clone() + &" ".repeat(takes.1[at]), theme.plain));
+    let spent = format!("+ {}{} USD", " ".repeat(spends.1[at]), spends.0[at]);
+    parts.push(Part::new(2, spent, theme.plain));
+    let then = format!("then {}{}/h", " ".repeat(burn.1[at]), burn.0[at]);
+    parts.push(Part::new(4, then, theme.plain));
     if option.key == decision.safe {
         parts.push(Part::new(3, "(safe default)", theme.good).or("(safe)"));
     }
     line(parts, &Span::raw("  "), width)
+}
+
+fn takes(option: &DecisionOption) -> String {
+    if option.takes_s == 0 { String::new() } else { format!("about {}", about(option.takes_s)) }
+}
+
+/// The texts of a column, and what each lacks to the longest.
+fn column_of(
+    decision: &Decision,
+    text: impl Fn(&DecisionOption) -> String,
+) -> (Vec<String>, Vec<usize>) {
+    let texts: Vec<String> = decision.options.iter().map(text).collect();
+    let widths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
+    let longest = widths.iter().copied().max().unwrap_or(0);
+    (texts, widths.into_iter().map(|width| longest - width).collect())
 }
 
 fn waiting(state: &State, decision: &Decision, theme: &Theme, width: usize) -> Line<'static> {

@@ -13,7 +13,7 @@ use super::{
     figures::{money, rate},
     panel::{Panel, blank},
     status::verdict_style,
-    teardown::{item, scrolled},
+    teardown::{id_column, item, scrolled},
     text::{Part, Row, line, pad, pad_left, words, wrap},
 };
 
@@ -57,8 +57,10 @@ fn remaining(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Row> {
     let style = if teardown.remaining_count == 0 { theme.good } else { theme.bad };
     let text = format!("remaining {}", teardown.remaining_count);
     let mut rows = vec![Row::new(0, Line::styled(text, style))];
-    for left in teardown.items.iter().filter(|item| !item.gone) {
-        rows.push(Row::new(2, item(left, snapshot.at, theme, width)));
+    let left: Vec<_> = teardown.items.iter().filter(|item| !item.gone).collect();
+    let ids = id_column(left.iter().map(|item| item.id.as_str()));
+    for left in left {
+        rows.push(Row::new(2, item(left, ids, snapshot.at, theme, width)));
     }
     rows
 }

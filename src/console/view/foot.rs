@@ -63,6 +63,10 @@ pub(super) fn hints(state: &State, theme: &Theme, width: usize) -> Line<'static>
     }
     for binding in state.keymap.layer(state.layer()) {
         let Some(hint) = &binding.hint else { continue };
+        let is_late = binding.action == Action::Submit && state.layer() == Layer::Teardown;
+        if is_late && state.tearing_down() {
+            continue;
+        }
         let rank = u8::try_from(parts.len()).unwrap_or(u8::MAX);
         let text = format!("{} {hint}", key_text(binding.key, theme.ascii));
         parts.push(Part::new(rank, text, theme.plain));

@@ -15,7 +15,7 @@ use super::{
     text::{Row, pad, words},
 };
 
-const LABEL: usize = 13;
+const LABEL: usize = 15;
 /// Columns of a typed field: the longest number and the cursor behind it.
 const FIELD: usize = 14;
 
@@ -26,6 +26,7 @@ pub(super) fn start(form: &StartForm, theme: &Theme, width: u16) -> Panel {
         let focus = form.focus == field;
         let mut spans = label(field.label(), focus, theme);
         match form.input(field) {
+            Some(input) if focus && form.fresh => spans.extend(replaced(input, theme)),
             Some(input) => spans.extend(typed(input, focus, theme)),
             None => spans.extend(choice(form, field, focus, theme)),
         }
@@ -53,7 +54,7 @@ pub(super) fn rate_line(form: &RateForm, theme: &Theme, width: u16) -> Panel {
         Some(error) => (error.clone(), theme.bad),
         None => {
             let (now, most) = (rate(form.current), rate(form.max_rate));
-            (format!("now {now}, at most {most}; ends the cell, starts the next"), theme.dim)
+            (format!("now {now}, at most {most}; starts a new cell"), theme.dim)
         }
     };
     Panel {
@@ -92,6 +93,13 @@ pub(super) fn typed(input: &Input, focus: bool, theme: &Theme) -> Vec<Span<'stat
     ]
 }
 
+/// A value that the next character replaces.
+fn replaced(input: &Input, theme: &Theme) -> Vec<Span<'static>> {
+    let value = if input.value().is_empty() { " " } else { input.value() };
+    let room = FIELD.saturating_sub(value.chars().count());
+    vec![Span::styled(value.to_owned(), theme.marked), Span::raw(" ".repeat(room))]
+}
+
 fn choice(form: &StartForm, field: Field, focus: bool, theme: &Theme) -> Vec<Span<'static>> {
     let (first, second, is_first) = match field {
         Field::Kind => ("closed", "open", !form.open_loop),
@@ -121,7 +129,7 @@ fn note(form: &StartForm, field: Field) -> String {
         Field::Connections | Field::WarmUp | Field::Measure => String::new(),
         Field::When => match (form.busy, form.when) {
             (false, _) => "it is idle: starts at once".to_owned(),
-            (true, When::Now) => "stops the running cell, INVALID if not fully measured".to_owned(),
+            (true, When::Now) => "stops the running cell (INVALID if cut short)".to_owned(),
             (true, When::After) => "starts when the running cell has ended".to_owned(),
         },
     }

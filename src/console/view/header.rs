@@ -12,13 +12,14 @@ use super::{
         theme::Theme,
     },
     figures::money,
-    text::{Part, line, two_sided},
+    text::{Part, line, two_sided, wrap},
 };
 
 /// Columns of the budget's bar.
 const BAR: usize = 26;
 /// The narrowest screen that has one.
 const WIDE: usize = 100;
+const REHEARSAL: &str = "REHEARSAL latency added, prices simulated";
 
 /// The run: its name, what it is, where it stands, and whether the engine is there.
 pub(super) fn run(state: &State, theme: &Theme, width: usize) -> Line<'static> {
@@ -32,14 +33,17 @@ pub(super) fn run(state: &State, theme: &Theme, width: usize) -> Line<'static> {
     };
     let header = &snapshot.header;
     let mut left = vec![
-        Part::new(8, " rampdeck", theme.dim),
-        Part::new(1, format!(" {}", header.id).trim_start().to_owned(), theme.strong),
+        Part::new(8, "rampdeck", theme.dim),
+        Part::new(1, header.id.to_string(), theme.strong),
     ];
     if header.rehearsal {
-        let words = "REHEARSAL latency added, prices simulated";
+        let words = if width < WIDE { "REHEARSAL" } else { REHEARSAL };
         left.push(Part::new(4, words, theme.accent).or("REHEARSAL"));
     }
-    two_sided(left, right(state, snapshot, theme), &separator, width)
+    let right = right(state, snapshot, theme);
+    let mut line = two_sided(left, right, &separator, width.saturating_sub(2));
+    line.spans.insert(0, Span::raw(" "));
+    line
 }
 
 fn right(state: &State, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
@@ -65,15 +69,15 @@ fn right(state: &State, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
 fn engine(state: &State, theme: &Theme) -> Part {
     let age = state.stale_s().map(|age| age.floor());
     match (&state.link, age, &state.ended) {
-        (_, _, Some(_)) => Part::new(7, "engine done ", theme.plain),
+        (_, _, Some(_)) => Part::new(7, "engine done", theme.plain),
         (LinkState::Lost { .. }, age, None) => {
             let text = age.map_or_else(String::new, |age| format!(", last seen {age} s ago"));
-            Part::new(0, format!("ENGINE LOST{text} "), theme.bad)
+            Part::new(0, format!("ENGINE LOST{text}"), theme.bad)
         }
         (LinkState::Live, Some(age), None) => {
-            Part::new(0, format!("ENGINE SILENT for {age} s "), theme.warn)
+            Part::new(0, format!("ENGINE SILENT for {age} s"), theme.warn)
         }
-        (LinkState::Live, None, None) => Part::new(7, "engine live ", theme.good),
+        (LinkState::Live, None, None) => Part::new(7, "engine live", theme.good),
     }
 }
 
@@ -92,13 +96,15 @@ const fn run_word(state: &RunState) -> Option<&'static str> {
 pub(super) fn budget(cost: &CostStatus, theme: &Theme, width: usize) -> Line<'static> {
     let separator = Span::styled(theme.symbols.dot, theme.dim);
     let (low, high) = cost.unpublished;
-    let mut accrued = format!("{} accrued", money(cost.accrued));
-    let short = accrued.clone();
-    if high > Money::ZERO {
+    let accrued = format!("{} accrued", money(cost.accrued));
+    let style = guard_style(cost.state, theme);
+    let mut parts = if high > Money::ZERO {
         let dash = theme.symbols.dash;
-        accrued = format!("{accrued} + {}{dash}{} not yet published", money(low), money(high));
-    }
-    let mut parts = vec![Part::new(1, accrued, guard_style(cost.state, theme)).or(short)];
+        let with = format!("{accrued} + {}{dash}{}", money(low), money(high));
+        vec![Part::new(1, format!("{with} not yet published"), style).or_early(with)]
+    } else {
+        vec![Part::new(1, accrued, style)]
+    };
     parts.push(Part::new(3, format!("{}/h", money(cost.per_hour)), theme.plain));
     if cost.projected > Money::ZERO {
         parts.push(Part::new(7, format!("projected {}", money(cost.projected)), theme.plain));
@@ -175,13 +181,20 @@ pub(super) fn lost(state: &State, theme: &Theme, width: usize) -> Vec<Line<'stat
     if state.ended.is_some() {
         return Vec::new();
     }
+    let room = width.saturating_sub(2);
     let from = state.last_seen.map(UnixMs::time_of_day).unwrap_or_default();
     let run = state.run().map_or("RUN", |run| run.as_str());
-    let text = format!(
-        "The engine does not answer; what you see is from {from}. Trying again each second. \
-         Without it, `rampdeck teardown {run}` removes everything."
+    let mut lines = wrap(
+        &format!(
+            "The engine does not answer ({why}). Figures are of {from}; trying again each second."
+        ),
+        room,
+        &theme.symbols,
     );
-    let mut lines: Vec<String> = super::text::wrap(&text, width.saturating_sub(2), &theme.symbols);
-    lines.push(super::text::words(why, width.saturating_sub(2), &theme.symbols));
+    lines.extend(wrap(
+        &format!("To remove everything without it: rampdeck teardown {run}"),
+        room,
+        &theme.symbols,
+    ));
     lines.into_iter().map(|text| Line::styled(format!(" {text}"), theme.warn)).collect()
 }

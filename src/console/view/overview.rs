@@ -1,5 +1,7 @@
 //! All configurations at once: panes where there is room, a list and the selected pane, or a list.
 
+use std::cmp::Reverse;
+
 use ratatui::{
     Frame,
     layout::Rect,
@@ -8,7 +10,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use crate::model::{ConfigurationStatus, Snapshot};
+use crate::model::{ConfigurationState, ConfigurationStatus, Snapshot};
 
 use super::{
     super::{state::State, theme::Theme},
@@ -55,12 +57,12 @@ fn layout(count: u16, width: u16, rows: u16, full: u16) -> Layout {
     }
     let most = (width / LEAST_WIDTH).clamp(1, count);
     let heights = (1..=most).map(|columns| (columns, rows / count.div_ceil(columns)));
-    // The tallest panes win, and of equal ones those in the fewest columns.
+    // The tallest panes win, and of equal ones those nearest to two columns.
     let best = heights
-        .map(|(columns, height)| (height.min(full), std::cmp::Reverse(columns)))
+        .map(|(columns, height)| (height.min(full), Reverse(columns.abs_diff(2)), columns))
         .max()
-        .filter(|(height, _)| *height >= LEAST_HEIGHT && width >= LEAST_WIDTH);
-    if let Some((height, std::cmp::Reverse(columns))) = best {
+        .filter(|(height, ..)| *height >= LEAST_HEIGHT && width >= LEAST_WIDTH);
+    if let Some((height, _, columns)) = best {
         return Layout::Panes { columns, height };
     }
     let left = rows.saturating_sub(count);
@@ -142,8 +144,8 @@ fn draw_list(state: &State, snapshot: &Snapshot, theme: &Theme, frame: &mut Fram
     let ids = widest(&|at| snapshot.configurations[at].id.as_str().chars().count());
     let long = widest(&|at| states[at].long.chars().count());
     let mut lines = Vec::new();
-    for at in first..first + shown {
-        let (status, words) = (&snapshot.configurations[at], &states[at]);
+    let all = snapshot.configurations.iter().zip(&states).enumerate();
+    for (at, (status, words)) in all.skip(first).take(shown) {
         let selected = at == state.selected;
         let mark = if selected { theme.symbols.marker } else { " " };
         let name = format!("{mark}{}", pad(status.id.as_str(), ids));
@@ -156,7 +158,7 @@ fn draw_list(state: &State, snapshot: &Snapshot, theme: &Theme, frame: &mut Fram
         lines.push(line(parts, &Span::raw("  "), usize::from(area.width)));
     }
     if !all_fit && rows > 0 {
-        let text = format!(" +{} more: resize or scroll", count - shown);
+        let text = format!(" +{} panes more: resize or scroll", count - shown);
         let parts = vec![Part::new(0, text, theme.warn).or(format!("+{}", count - shown))];
         lines.push(line(parts, &Span::raw(""), usize::from(area.width)));
     }
@@ -166,6 +168,12 @@ fn draw_list(state: &State, snapshot: &Snapshot, theme: &Theme, frame: &mut Fram
 /// A configuration's main figures.
 fn brief(status: &ConfigurationStatus, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
     let mut parts = Vec::new();
+    if let ConfigurationState::SettingUp { step } = &status.state {
+        parts.push(Part::new(3, step, theme.plain));
+    }
+    if let ConfigurationState::Failed { why } = &status.state {
+        parts.push(Part::new(3, why, theme.bad));
+    }
     if let Some(figures) = Figures::of(status) {
         let style: Style = if figures.live { theme.plain } else { theme.dim };
         let load = match figures.load.rate() {
@@ -175,8 +183,12 @@ fn brief(status: &ConfigurationStatus, snapshot: &Snapshot, theme: &Theme) -> Ve
         parts.push(Part::new(4, load, style));
         parts.push(Part::new(2, format!("ok {}/s", rate(figures.tps.succeeded)), style));
         if let Some((text, over)) = worst(&figures, &snapshot.header.slo) {
-            let text = if over { format!("{} OVER {text}", theme.symbols.over) } else { text };
-            parts.push(Part::new(3, text, if over { theme.bad } else { style }));
+            if over {
+                let mark = format!("{} OVER", theme.symbols.over);
+                parts.push(Part::new(3, format!("{mark} {text}"), theme.bad).or(mark));
+            } else {
+                parts.push(Part::new(3, text, style));
+            }
         }
     }
     parts.push(Part::new(5, format!("{} USD", money(status.accrued)), theme.plain));

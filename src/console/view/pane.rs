@@ -20,7 +20,7 @@ use super::{
 };
 
 /// The rows a pane has at most, its border included, without the reason of a verdict.
-pub(super) const FULL_HEIGHT: u16 = 11;
+pub(super) const FULL_HEIGHT: u16 = 12;
 /// The fewest rows in which a pane says enough: load and latencies.
 pub(super) const LEAST_HEIGHT: u16 = 8;
 /// The narrowest pane that has its table whole.
@@ -30,6 +30,8 @@ pub(super) const LEAST_WIDTH: u16 = 54;
 const LEAST_BAR: usize = 6;
 const WIDEST_BAR: usize = 40;
 const WIDEST_SPARK: usize = 60;
+/// Columns from which the offered rate stands beside the planned one.
+const ROOM_FOR_OFFERED: usize = 70;
 
 /// What a pane is drawn from.
 pub(super) struct Pane<'a> {
@@ -109,6 +111,7 @@ fn rows(pane: &Pane<'_>, theme: &Theme, width: usize) -> Vec<Row> {
         None => rows.extend(waiting(pane, theme, width)),
     }
     rows.push(Row::new(5, runner(pane, theme, width)));
+    rows.push(Row::new(7, cost(pane, theme, width)));
     rows
 }
 
@@ -137,7 +140,7 @@ fn figure_rows(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usi
         rows.extend(table.map(|class| Row::new(2, class)));
     }
     if let Some(tail) = figures.tail {
-        rows.push(Row::new(7, tail_line(&tail, theme, width)));
+        rows.push(Row::new(8, tail_line(&tail, theme, width)));
     }
     rows.push(Row::new(6, waits(figures, theme, width)));
     for row in &mut rows {
@@ -159,7 +162,9 @@ fn load(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usize) -> 
         None => figures.load.to_string(),
     };
     parts.push(Part::new(1, load, theme.plain));
-    if figures.load.rate().is_some() && figures.live {
+    let has_offered = figures.load.rate().is_some() && figures.live;
+    // The course of the last seconds says more than the rate a second time.
+    if has_offered && width >= ROOM_FOR_OFFERED {
         parts.push(Part::new(4, format!("offered {}", rate(tps.offered)), theme.plain));
     }
     parts.push(Part::new(3, format!("achieved {}", rate(tps.achieved)), theme.plain));
@@ -196,7 +201,7 @@ fn tail_line(tail: &TailParts, theme: &Theme, width: usize) -> Line<'static> {
         ("pool", tail.connection_wait_ms),
         ("schedule", tail.schedule_lag_ms),
     ];
-    let separator = Span::styled(theme.symbols.dot, theme.dim);
+    let separator = Span::raw("  ");
     let mut texts = vec![Part::new(0, "p99 tail", theme.dim)];
     for (at, (name, ms)) in parts.iter().enumerate() {
         let unit = if at + 1 == parts.len() { " ms" } else { "" };
@@ -251,7 +256,7 @@ fn waits(figures: &Figures<'_>, theme: &Theme, width: usize) -> Line<'static> {
     line(parts, &separator, width)
 }
 
-/// The generator's own state, the gate's, and the money.
+/// The generator's own state, and the gate's.
 fn runner(pane: &Pane<'_>, theme: &Theme, width: usize) -> Line<'static> {
     let separator = Span::styled(theme.symbols.dot, theme.dim);
     let mut parts = Vec::new();
@@ -265,13 +270,25 @@ fn runner(pane: &Pane<'_>, theme: &Theme, width: usize) -> Line<'static> {
     if let Some(gate) = &pane.status.gate {
         parts.push(Part::new(5, format!("gate cpu {:.0} %", gate.cpu_percent), theme.plain));
     }
-    let accrued = format!("{} USD", money(pane.status.accrued));
-    parts.push(Part::new(1, accrued, theme.plain));
-    parts.push(Part::new(3, format!("{}/h", money(pane.status.per_hour)), theme.plain));
-    if pane.status.queued > 0 {
-        parts.push(Part::new(6, format!("{} queued", pane.status.queued), theme.plain));
-    }
     line(parts, &separator, width)
+}
+
+/// The money, and the cells that were and will be.
+fn cost(pane: &Pane<'_>, theme: &Theme, width: usize) -> Line<'static> {
+    let status = pane.status;
+    let done = match status.cells_done {
+        1 => "1 cell done".to_owned(),
+        count => format!("{count} cells done"),
+    };
+    let mut parts = vec![
+        Part::new(0, format!("{} USD", money(status.accrued)), theme.plain),
+        Part::new(1, format!("{}/h", money(status.per_hour)), theme.plain),
+        Part::new(3, done, theme.plain),
+    ];
+    if status.queued > 0 {
+        parts.push(Part::new(2, format!("{} queued", status.queued), theme.plain));
+    }
+    line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
 }
 
 /// The latency that is nearest to its limit, or farthest above it, in words.

@@ -52,7 +52,7 @@ impl Panel {
         let (Some(lines), true) = (lines, area.width > 4 && area.height > 2) else {
             return larger(theme, frame, area, least);
         };
-        let title = two_sided(self.left, self.right, &Span::raw(" "), width);
+        let title = two_sided(self.left, self.right, &Span::raw(""), width);
         let title = super::pane::dashed(title, theme);
         let block = Block::bordered()
             .border_set(theme.symbols.border)

@@ -17,6 +17,9 @@ use super::{
     text::{Part, Row, line, pad, words, wrap},
 };
 
+/// Names longer than this stand out of their column.
+const LONGEST_ID: usize = 20;
+
 /// The teardown as a panel of at most so many rows.
 pub(super) fn panel(
     state: &State,
@@ -81,6 +84,7 @@ fn asked(
         rows.extend(text_rows(0, error, theme.bad, width, theme));
     }
     rows.push(blank(8));
+    let ids = id_column(snapshot.resources.iter().map(|resource| resource.id.as_str()));
     let items: Vec<Line<'static>> = snapshot
         .resources
         .iter()
@@ -88,7 +92,7 @@ fn asked(
         .map(|resource| {
             let parts = vec![
                 Part::new(1, pad(resource.kind.words(), 18), theme.plain),
-                Part::new(0, resource.id.clone(), theme.plain),
+                Part::new(0, pad(&resource.id, ids), theme.plain).or(resource.id.clone()),
                 Part::new(2, words(&resource.note, width / 3, &theme.symbols), theme.dim),
             ];
             line(parts, &Span::raw("  "), width)
@@ -111,7 +115,9 @@ fn progress(
     height: usize,
 ) -> Vec<Row> {
     let remaining = Row::new(0, remaining(snapshot, teardown, theme, width));
-    let items = teardown.items.iter().map(|entry| item(entry, snapshot.at, theme, width)).collect();
+    let ids = id_column(teardown.items.iter().map(|item| item.id.as_str()));
+    let items =
+        teardown.items.iter().map(|entry| item(entry, ids, snapshot.at, theme, width)).collect();
     let room = height.saturating_sub(1);
     let mut rows: Vec<Row> =
         scrolled(items, scroll, room, theme).into_iter().map(|line| Row::new(5, line)).collect();
@@ -131,14 +137,22 @@ fn remaining(
         (true, _) => theme.bad,
         (false, _) => theme.strong,
     };
-    let burn = format!("still billing {}/h", money(snapshot.cost.per_hour));
-    let parts =
-        vec![Part::new(0, format!("remaining {count}"), style), Part::new(1, burn, theme.plain)];
+    let mut parts = vec![Part::new(0, format!("remaining {count}"), style)];
+    if teardown.ended.is_none() || count > 0 {
+        let burn = format!("still billing {}/h", money(snapshot.cost.per_hour));
+        parts.push(Part::new(1, burn, theme.plain));
+    }
     line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
 }
 
 /// One thing: its state, what it is, and why it is not gone, or since when.
-pub(super) fn item(item: &TeardownItem, now: UnixMs, theme: &Theme, width: usize) -> Line<'static> {
+pub(super) fn item(
+    item: &TeardownItem,
+    ids: usize,
+    now: UnixMs,
+    theme: &Theme,
+    width: usize,
+) -> Line<'static> {
     let (word, why) = item.state.split_once(':').unwrap_or((item.state.as_str(), ""));
     let style = match word {
         "gone" => theme.good,
@@ -154,13 +168,18 @@ pub(super) fn item(item: &TeardownItem, now: UnixMs, theme: &Theme, width: usize
     let mut parts = vec![
         Part::new(0, pad(word, 9), style),
         Part::new(2, pad(item.kind.words(), 18), theme.plain),
-        Part::new(1, item.id.clone(), theme.plain),
+        Part::new(1, pad(&item.id, ids), theme.plain).or(item.id.clone()),
         Part::new(4, since, theme.dim),
     ];
     if !why.trim().is_empty() {
         parts.push(Part::new(3, words(why.trim(), width / 2, &theme.symbols), theme.plain));
     }
     line(parts, &Span::raw("  "), width)
+}
+
+/// The width of a column of names; a long path does not push the others out of sight.
+pub(super) fn id_column<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(str::len).filter(|len| *len <= LONGEST_ID).max().unwrap_or(0)
 }
 
 fn text_rows(

@@ -14,6 +14,8 @@ pub(super) struct Part {
     text: String,
     /// Taken in its place before it is left out.
     shorter: Option<String>,
+    /// Whether the shorter text is taken before any part of the line is left out.
+    early: bool,
     style: Style,
     /// The parts of the highest rank go first when a line is too long.
     rank: u8,
@@ -21,12 +23,18 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn new(rank: u8, text: impl Into<String>, style: Style) -> Self {
-        Self { text: clean(&text.into()), shorter: None, style, rank }
+        Self { text: clean(&text.into()), shorter: None, early: false, style, rank }
     }
 
     pub(super) fn or(mut self, shorter: impl Into<String>) -> Self {
         self.shorter = Some(clean(&shorter.into()));
         self
+    }
+
+    /// Like [`Part::or`], but taken before any part of the line is left out.
+    pub(super) fn or_early(mut self, shorter: impl Into<String>) -> Self {
+        self.early = true;
+        self.or(shorter)
     }
 
     fn width(&self) -> usize {
@@ -43,12 +51,36 @@ fn fit(mut parts: Vec<Part>, separator: usize, width: usize) -> Vec<Part> {
         if total <= width {
             return parts;
         }
-        let Some(last) = parts.iter().map(|part| part.rank).max() else { return parts };
-        let Some(at) = parts.iter().rposition(|part| part.rank == last) else { return parts };
-        match parts[at].shorter.take() {
-            Some(shorter) => parts[at].text = shorter,
-            None => drop(parts.remove(at)),
+        match give_way(&mut parts) {
+            Way::Shortened => {}
+            Way::LeftOut(at) => drop(parts.remove(at)),
+            Way::None => return parts,
         }
+    }
+}
+
+/// The place of the part that goes first among those that are asked for.
+fn least(parts: &[Part], asked: impl Fn(&Part) -> bool) -> Option<usize> {
+    let last = parts.iter().filter(|part| asked(part)).map(|part| part.rank).max()?;
+    parts.iter().rposition(|part| part.rank == last && asked(part))
+}
+
+/// How a line that is too long became shorter, or is to.
+enum Way {
+    Shortened,
+    LeftOut(usize),
+    None,
+}
+
+fn give_way(parts: &mut [Part]) -> Way {
+    let early = least(parts, |part| part.early && part.shorter.is_some());
+    let Some(at) = early.or_else(|| least(parts, |_| true)) else { return Way::None };
+    match parts[at].shorter.take() {
+        Some(shorter) => {
+            parts[at].text = shorter;
+            Way::Shortened
+        }
+        None => Way::LeftOut(at),
     }
 }
 
@@ -100,14 +132,13 @@ pub(super) fn sides(
         if total + gaps <= width {
             break;
         }
-        let Some(last) = ranked.iter().map(|part| part.rank).max() else { break };
-        let Some(at) = ranked.iter().rposition(|part| part.rank == last) else { break };
-        match ranked[at].shorter.take() {
-            Some(shorter) => ranked[at].text = shorter,
-            None => {
+        match give_way(&mut ranked) {
+            Way::Shortened => {}
+            Way::LeftOut(at) => {
                 ranked.remove(at);
                 is_right.remove(at);
             }
+            Way::None => break,
         }
     }
     let (mut left, mut right) = (Vec::new(), Vec::new());
