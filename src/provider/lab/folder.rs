@@ -191,7 +191,7 @@ fn fingerprint(path: &Path) -> u64 {
 
 /// Makes the folder of all labs, which others may pass but not read. In a place where everybody
 /// may write, somebody else could have made it. The mode of one that exists is its owner's affair.
-fn make_base(base: &Path) -> Result<(), FolderError> {
+pub(super) fn make_base(base: &Path) -> Result<(), FolderError> {
     if fs::symlink_metadata(base).is_err() {
         fs::create_dir_all(base).map_err(failed("make", base))?;
         let passable = fs::Permissions::from_mode(0o711);
