@@ -106,10 +106,10 @@ pub async fn make_schema(
         state: ResourceState::Intended,
         since: UnixMs::now(),
     };
-    match comment_of(&client, schema).await? {
-        Some(comment) if comment.as_deref() == Some(&mark(run)) => {}
-        Some(comment) => return Err(not_ours(schema, comment)),
-        None => {
+    match look(&client, schema, run).await? {
+        Found::Ours => {}
+        Found::NotOurs(comment) => return Err(not_ours(schema, comment)),
+        Found::Nothing => {
             recorder.intend(&resource).await?;
             // Both or neither: a schema without its mark could not be removed again.
             let sql = format!(
@@ -131,13 +131,13 @@ pub async fn make_schema(
 pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), DatabaseError> {
     let client = target::session(target).await?;
     let schema = &target.schema;
-    match comment_of(&client, schema).await? {
-        None => Ok(()),
-        Some(comment) if comment.as_deref() == Some(&mark(run)) => client
+    match look(&client, schema, run).await? {
+        Found::Nothing => Ok(()),
+        Found::Ours => client
             .batch_execute(&format!("DROP SCHEMA {} CASCADE", quoted(schema)))
             .await
             .map_err(failed(format!("dropping schema {schema}"))),
-        Some(comment) => Err(not_ours(schema, comment)),
+        Found::NotOurs(comment) => Err(not_ours(schema, comment)),
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), 
 /// When the database does not tell.
 pub(super) async fn schema_of(target: &TargetSpec, run: &RunId) -> Result<bool, DatabaseError> {
     let client = target::session(target).await?;
-    Ok(comment_of(&client, &target.schema).await? == Some(Some(mark(run))))
+    Ok(matches!(look(&client, &target.schema, run).await?, Found::Ours))
 }
 
 fn not_ours(schema: &str, comment: Option<String>) -> DatabaseError {
@@ -158,17 +158,25 @@ fn not_ours(schema: &str, comment: Option<String>) -> DatabaseError {
     DatabaseError::NotOurs { schema: schema.to_owned(), whose }
 }
 
-/// The comment of a schema, where there is the schema and where it has one.
-#[expect(clippy::option_option, reason = "a schema, and then perhaps a comment")]
-async fn comment_of(
-    client: &Client,
-    schema: &str,
-) -> Result<Option<Option<String>>, DatabaseError> {
+/// What there is under a schema's name.
+enum Found {
+    Nothing,
+    /// A schema that carries the run's mark.
+    Ours,
+    /// Another schema, and its comment.
+    NotOurs(Option<String>),
+}
+
+async fn look(client: &Client, schema: &str, run: &RunId) -> Result<Found, DatabaseError> {
     const SQL: &str = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace \
                        WHERE nspname = $1";
     let row = client
         .query_opt(SQL, &[&schema])
         .await
         .map_err(failed(format!("looking for schema {schema}")))?;
-    Ok(row.map(|row| row.get(0)))
+    Ok(match row.map(|row| row.get::<_, Option<String>>(0)) {
+        None => Found::Nothing,
+        Some(Some(comment)) if comment == mark(run) => Found::Ours,
+        Some(comment) => Found::NotOurs(comment),
+    })
 }

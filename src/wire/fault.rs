@@ -7,9 +7,9 @@ use std::{
 
 use crate::model::{Fault, FaultKind};
 
-/// Until when replies are held back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frozen {
+/// Whether and how long a fault is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum InForce {
     No,
     Until(Instant),
     ForEver,
@@ -48,20 +48,14 @@ impl Faults {
     }
 
     /// Whether replies are held back at `now`.
-    pub(super) fn frozen(&self, now: Instant) -> Frozen {
+    pub(super) fn frozen(&self, now: Instant) -> InForce {
         if self.none {
-            return Frozen::No;
+            return InForce::No;
         }
         let state = self.state();
         let freezes = state.faults.iter().filter(|c| c.fault.kind == FaultKind::Freeze);
-        freezes.fold(Frozen::No, |frozen, counted| {
-            match (frozen, in_force(&counted.fault, state.first_begin, now)) {
-                (Frozen::ForEver, _) | (_, Some(None)) => Frozen::ForEver,
-                (Frozen::Until(a), Some(Some(b))) => Frozen::Until(a.max(b)),
-                (Frozen::No, Some(Some(until))) => Frozen::Until(until),
-                (frozen, None) => frozen,
-            }
-        })
+        let longest = freezes.map(|c| in_force(&c.fault, state.first_begin, now)).max();
+        longest.unwrap_or(InForce::No)
     }
 
     /// Whether this writing COMMIT, which the server has carried out, is to be cut off from its
@@ -97,7 +91,7 @@ impl Faults {
         let mut falls = None;
         for counted in &mut state.faults {
             let Some((every, what)) = concerns(&counted.fault.kind) else { continue };
-            if in_force(&counted.fault, first_begin, now).is_none() {
+            if in_force(&counted.fault, first_begin, now) == InForce::No {
                 continue;
             }
             counted.commits += 1;
@@ -113,12 +107,17 @@ impl Faults {
     }
 }
 
-/// `None`: not in force; otherwise until when, where it ends at all.
-#[expect(clippy::option_option, reason = "in force, and then perhaps with an end")]
-fn in_force(fault: &Fault, first_begin: Option<Instant>, now: Instant) -> Option<Option<Instant>> {
-    let starts = first_begin?.checked_add(seconds(fault.after_s))?;
-    let ends = fault.for_s.and_then(|s| starts.checked_add(seconds(s)));
-    (now >= starts && ends.is_none_or(|ends| now < ends)).then_some(ends)
+fn in_force(fault: &Fault, first_begin: Option<Instant>, now: Instant) -> InForce {
+    let starts = first_begin.and_then(|begin| begin.checked_add(seconds(fault.after_s)));
+    if starts.is_none_or(|starts| now < starts) {
+        return InForce::No;
+    }
+    let ends = starts.zip(fault.for_s).and_then(|(at, s)| at.checked_add(seconds(s)));
+    match ends {
+        Some(ends) if now >= ends => InForce::No,
+        Some(ends) => InForce::Until(ends),
+        None => InForce::ForEver,
+    }
 }
 
 fn seconds(seconds: f64) -> Duration {
@@ -141,13 +140,13 @@ mod tests {
     fn the_clock_starts_with_the_first_transaction() {
         let faults = Faults::new(vec![fault(1.0, Some(2.0), FaultKind::Freeze)]);
         let start = Instant::now();
-        assert_eq!(faults.frozen(later(start, 100.0)), Frozen::No);
+        assert_eq!(faults.frozen(later(start, 100.0)), InForce::No);
         let begun = later(start, 100.0);
         faults.begin(begun);
         faults.begin(later(begun, 50.0));
-        assert_eq!(faults.frozen(later(begun, 0.9)), Frozen::No);
-        assert_eq!(faults.frozen(later(begun, 1.0)), Frozen::Until(later(begun, 3.0)));
-        assert_eq!(faults.frozen(later(begun, 3.0)), Frozen::No);
+        assert_eq!(faults.frozen(later(begun, 0.9)), InForce::No);
+        assert_eq!(faults.frozen(later(begun, 1.0)), InForce::Until(later(begun, 3.0)));
+        assert_eq!(faults.frozen(later(begun, 3.0)), InForce::No);
     }
 
     #[test]
@@ -158,8 +157,8 @@ mod tests {
         ]);
         let start = Instant::now();
         faults.begin(start);
-        assert_eq!(faults.frozen(start), Frozen::Until(later(start, 1.0)));
-        assert_eq!(faults.frozen(later(start, 0.6)), Frozen::ForEver);
+        assert_eq!(faults.frozen(start), InForce::Until(later(start, 1.0)));
+        assert_eq!(faults.frozen(later(start, 0.6)), InForce::ForEver);
     }
 
     #[test]

@@ -91,7 +91,7 @@ async fn pipelined_statements_share_a_round_trip_and_keep_their_order() {
         client.batch_execute("SELECT 1").await.unwrap();
         order.lock().unwrap().push(n);
     };
-    let (_, took) = timed(futures_util::future::join_all((0..10).map(|n| statement(n)))).await;
+    let (_, took) = timed(futures_util::future::join_all((0..10).map(statement))).await;
     assert!(took >= Duration::from_millis(300), "{took:?}");
     assert!(took < Duration::from_millis(1_500), "{took:?}");
     assert_eq!(*order.lock().unwrap(), (0..10).collect::<Vec<_>>());

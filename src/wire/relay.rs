@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::{
     delay::Delays,
-    fault::{Faults, Frozen},
+    fault::{Faults, InForce},
     outbox::Outbox,
     replies::{Held, Parcel, Replies},
     requests::{self, Requests},
@@ -206,9 +206,9 @@ impl<'a, C: AsyncRead + AsyncWrite + Unpin> Relay<'a, C> {
         while let Some(leaves) = self.held.next_leaves() {
             let now = Instant::now();
             let wait_for = match self.faults.frozen(now) {
-                Frozen::ForEver => return Ok(released),
-                Frozen::Until(end) => leaves.max(end),
-                Frozen::No => leaves,
+                InForce::ForEver => return Ok(released),
+                InForce::Until(end) => leaves.max(end),
+                InForce::No => leaves,
             };
             if wait_for > now {
                 match self.timer.poll_until(cx, wait_for)? {
@@ -241,7 +241,7 @@ impl<'a, C: AsyncRead + AsyncWrite + Unpin> Relay<'a, C> {
     fn has_ended(&self) -> bool {
         let all_left = self.held.next_leaves().is_none() && self.to_client.is_empty();
         let nobody_waits = self.client_reads != Side::Open
-            && self.faults.frozen(Instant::now()) == Frozen::ForEver;
+            && self.faults.frozen(Instant::now()) == InForce::ForEver;
         self.upstream_reads != Side::Open && (all_left || nobody_waits)
     }
 }

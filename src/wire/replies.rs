@@ -188,7 +188,11 @@ impl Replies {
     ) -> Fate {
         match tag {
             b'C' => return self.complete(message::text(body).0, now, session, faults),
-            b'E' => self.seen.error = true,
+            b'E' => {
+                self.seen.error = true;
+                // A COPY that fails is over: the next Sync counts again.
+                session.copy_in = false;
+            }
             b'G' => {
                 self.seen.copied_in = true;
                 self.seen.wanted_now = true;
@@ -271,6 +275,7 @@ impl Replies {
             held.leave(at);
         }
         session.flushed = false;
+        session.copy_in = false;
         session.written = session.written && status != b'I';
         self.status = status;
         self.started = true;

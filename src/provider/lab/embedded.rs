@@ -1,14 +1,13 @@
 //! Server programs from the network, for a machine that has none.
 
-use std::{env, fs, io, path::PathBuf, time::Duration};
+use std::{fs, io, path::PathBuf, time::Duration};
 
 use postgresql_embedded::{PostgreSQL, Settings, VersionReq};
 
-use super::{Binaries, BinariesError, account::Account, folder};
+use super::{Binaries, BinariesError, FolderError, account::Account, folder};
 
-/// Where the archives are looked for in place of the public releases.
-const MIRROR_VARIABLE: &str = "RAMPDECK_POSTGRES_RELEASES_URL";
-const PUBLIC_RELEASES: &str = "https://github.com/theseus-rs/postgresql-binaries";
+/// The only place that the crate knows how to read.
+const RELEASES: &str = "https://github.com/theseus-rs/postgresql-binaries";
 /// The major version of the managed databases that a rehearsal stands in for.
 const VERSION: &str = "^16";
 
@@ -16,22 +15,21 @@ const VERSION: &str = "^16";
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     #[error(
-        "PostgreSQL's server programs could not be downloaded from {from}: {what}; install \
-         PostgreSQL, name its folder as lab.bin_dir in the plan, or set {MIRROR_VARIABLE} to a \
-         mirror that this machine reaches"
+        "PostgreSQL's server programs could not be downloaded from {RELEASES}: {0}; install \
+         PostgreSQL, or name the folder with initdb and postgres as lab.bin_dir in the plan"
     )]
-    Download { from: String, what: String },
+    Download(String),
     #[error("{} cannot be made for the downloaded server programs: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Base(#[from] FolderError),
     #[error("what was downloaded cannot be used: {0}")]
     Unusable(#[from] BinariesError),
 }
 
 /// Downloads the programs, unless an earlier run has: they stay in the user's cache.
 pub(super) async fn download() -> Result<Binaries, DownloadError> {
-    let from = env::var(MIRROR_VARIABLE).unwrap_or_else(|_| PUBLIC_RELEASES.to_owned());
-    let failed = |what: String| DownloadError::Download { from: from.clone(), what };
-    let installation_dir = installation_dir();
+    let installation_dir = installation_dir()?;
     let unmade = |path: &PathBuf| {
         let path = path.clone();
         move |source| DownloadError::Folder { path, source }
@@ -43,8 +41,9 @@ pub(super) async fn download() -> Result<Binaries, DownloadError> {
     fs::create_dir_all(&pretended).map_err(unmade(&pretended))?;
     fs::write(pretended.join("postgresql.conf"), "").map_err(unmade(&pretended))?;
     let settings = Settings {
-        releases_url: from.clone(),
-        version: VersionReq::parse(VERSION).map_err(|error| failed(error.to_string()))?,
+        releases_url: RELEASES.into(),
+        version: VersionReq::parse(VERSION)
+            .map_err(|error| DownloadError::Download(error.to_string()))?,
         installation_dir,
         password_file: pretended.join("none"),
         data_dir: pretended,
@@ -59,7 +58,7 @@ pub(super) async fn download() -> Result<Binaries, DownloadError> {
         socket_dir: None,
     };
     let mut programs = PostgreSQL::new(settings);
-    programs.setup().await.map_err(|error| failed(error.to_string()))?;
+    programs.setup().await.map_err(|error| DownloadError::Download(error.to_string()))?;
     let dir = programs.settings().binary_dir();
     let mut found = Binaries::find(Some(&dir))?;
     found.how = format!("PostgreSQL {} downloaded to {}", found.version.1, dir.display());
@@ -67,9 +66,11 @@ pub(super) async fn download() -> Result<Binaries, DownloadError> {
 }
 
 /// The user's cache; for root a folder that the server's account can reach.
-fn installation_dir() -> PathBuf {
-    match Account::for_server() {
-        Ok(None) => folder::cache().join("postgresql"),
-        _ => folder::base().join("postgresql"),
+fn installation_dir() -> Result<PathBuf, FolderError> {
+    if let Ok(None) = Account::for_server() {
+        return Ok(folder::cache().join("postgresql"));
     }
+    let base = folder::base();
+    folder::make_base(&base)?;
+    Ok(base.join("postgresql"))
 }

@@ -190,17 +190,20 @@ fn fingerprint(path: &Path) -> u64 {
 }
 
 /// Makes the folder of all labs, which others may pass but not read. In a place where everybody
-/// may write, somebody else could have made it.
-fn make_base(base: &Path) -> Result<(), FolderError> {
-    fs::create_dir_all(base).map_err(failed("make", base))?;
+/// may write, somebody else could have made it. The mode of one that exists is its owner's affair.
+pub(super) fn make_base(base: &Path) -> Result<(), FolderError> {
+    if fs::symlink_metadata(base).is_err() {
+        fs::create_dir_all(base).map_err(failed("make", base))?;
+        let passable = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(base, passable).map_err(failed("set the mode of", base))?;
+    }
     let meta = fs::symlink_metadata(base).map_err(failed("look at", base))?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw();
     if !ours || !meta.is_dir() || meta.mode() & 0o022 != 0 {
         let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
         return Err(FolderError::NotOurs { path: base.to_owned(), owner, mode });
     }
-    let open = fs::Permissions::from_mode(meta.mode() | 0o111);
-    fs::set_permissions(base, open).map_err(failed("set the mode of", base))
+    Ok(())
 }
 
 fn make_marked(path: &Path, run: &RunId, account: Option<&Account>) -> Result<(), FolderError> {
@@ -347,6 +350,9 @@ mod tests {
         assert!(matches!(make_base(&base), Err(FolderError::NotOurs { mode: 0o777, .. })));
         fs::set_permissions(&base, fs::Permissions::from_mode(0o700)).unwrap();
         make_base(&base).unwrap();
-        assert_eq!(fs::metadata(&base).unwrap().mode() & 0o777, 0o711);
+        assert_eq!(fs::metadata(&base).unwrap().mode() & 0o777, 0o700, "its owner's choice");
+        let new = parent.path().join("new");
+        make_base(&new).unwrap();
+        assert_eq!(fs::metadata(&new).unwrap().mode() & 0o777, 0o711);
     }
 }

@@ -78,7 +78,7 @@ pub(in crate::provider) async fn stop(
 ) -> Result<bool, EndError> {
     const STEPS: [(Signal, Duration); 2] =
         [(Signal::INT, Duration::from_secs(15)), (Signal::QUIT, Duration::from_secs(5))];
-    let recorded = recorded.filter(|server| process::is_alive(server));
+    let recorded = recorded.filter(process::is_alive);
     let mut acted = false;
     for (signal, patience) in STEPS {
         let Some(server) = postmaster(data).or(recorded) else { break };

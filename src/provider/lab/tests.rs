@@ -163,7 +163,7 @@ async fn a_schema_is_made_marked_and_only_then_dropped() {
     let mut resources = records.await.unwrap();
     resources.retain(|r| r.kind == ResourceKind::Schema);
     assert_eq!(resources.len(), 1);
-    assert_eq!(postgres::schema_of(&target, &run.0).await.unwrap(), true);
+    assert!(postgres::schema_of(&target, &run.0).await.unwrap());
     assert!(postgres::drop_schema(&target, &other).await.is_err());
     let target_of = |_: &Resource| Some(target.clone());
     let mut states = Vec::new();
