@@ -10,7 +10,8 @@ use tokio::{
 use super::input::Input;
 use crate::{
     link::{FrameReader, FrameWriter},
-    model::{AgentCommand, AgentReport},
+    model::{AgentCommand, AgentReport, RunId},
+    provider::process,
 };
 
 /// A running agent. Dropping it closes the agent's standard input, which ends it.
@@ -27,11 +28,14 @@ impl Agent {
     /// When the process cannot be started.
     pub fn start(
         exe: &Path,
+        run: &RunId,
         generation: u64,
         inputs: mpsc::Sender<Input>,
     ) -> std::io::Result<Self> {
         let mut child = Process::new(exe)
             .arg("agent")
+            // By which a sweep finds it where its identity never reached the journal.
+            .env(process::RUN_VARIABLE, run.as_str())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

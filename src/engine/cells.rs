@@ -25,7 +25,7 @@ const IDS_PER_ATTEMPT: u64 = 1 << 32;
 impl Supervisor {
     pub fn start_agent(&mut self) {
         self.agent_generation += 1;
-        match Agent::start(&self.exe, self.agent_generation, self.inputs.clone()) {
+        match Agent::start(&self.exe, &self.header.id, self.agent_generation, self.inputs.clone()) {
             Ok(agent) => {
                 let mut resource = super::setup::resource(
                     ResourceKind::Agent,

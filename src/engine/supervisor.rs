@@ -201,6 +201,7 @@ impl Supervisor {
             pid: std::process::id(),
             seed: self.header.seed,
         });
+        self.write_summary(None);
         self.start_agent();
         self.setup = Some(setup::spawn(&self.launch, &self.plan, &self.exe, self.inputs.clone()));
     }

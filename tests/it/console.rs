@@ -42,7 +42,7 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
     let (run, folder) = newest(&place);
 
     // The plan comes to its question and waits, with what waiting costs.
-    let screen = terminal.wait_text("DECISION");
+    let screen = terminal.wait_text("While you wait");
     assert!(screen.contains("safe default"), "{screen}");
     assert!(screen.contains("USD"), "{screen}");
     terminal.keys("1\r");

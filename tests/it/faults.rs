@@ -49,7 +49,7 @@ fn run(plan: &str) -> (Value, Vec<Value>) {
     let summary = json(&out.join("summary.json"));
     contract::assert_holds(&summary);
     let cell = contract::cells(&summary)[0].clone();
-    contract::assert_invariants(&cell);
+    assert_eq!(cell["invariants"]["violations"], 0, "{}", cell["invariants"]);
     (cell, run.lines())
 }
 
@@ -61,6 +61,7 @@ fn a_freeze_is_in_the_timeline_and_all_its_arrivals_in_the_percentiles() {
     assert_eq!(cell["verdict"], "FAIL", "{}", cell["reasons"]);
     let silent = lines.iter().filter(|line| line["state"] == "measure" && line["succeeded"] == 0.0);
     assert!(silent.count() >= 12, "the freeze is visible second by second");
+    contract::assert_invariants(&cell);
     // 40/s for 30 s, none skipped: the arrivals of the freeze wait, and none of them fails.
     let offered = count(&cell, "offered");
     assert!((1000..1400).contains(&offered), "{offered}");
@@ -93,6 +94,7 @@ fn a_commit_whose_reply_is_lost_is_looked_up_and_counted_once() {
     let faults = "[[configuration.faults]]\nkind = \"cut_after_commit\"\nafter_s = 0\nevery = 3\n";
     let (cell, _) = run(&plan(faults, 60, 8, ""));
     let lost = cell["sqlstates"]["connection_lost"].as_u64().unwrap();
+    contract::assert_invariants(&cell);
     assert!(lost > 10, "{}", cell["sqlstates"]);
     assert_eq!(count(&cell, "unknown"), 0, "{}", cell["counts"]);
     assert_eq!(count(&cell, "failed"), 0, "{}", cell["counts"]);

@@ -37,7 +37,9 @@ fn a_lost_terminal_ends_the_console_and_not_the_run() {
             place.terminal(120, 36, &["attach"])
         };
         terminal.wait_text("MEASURING");
-        let (cell, before) = newest_window(&place);
+        let (cell, before) = wait_for("a window", || {
+            Some(newest_window(&place)).filter(|(cell, _)| !cell.is_empty())
+        });
         let pid = terminal.child.process_id().unwrap();
         if hang_up {
             kill("-HUP", &pid.to_string());

@@ -4,6 +4,7 @@ mod console;
 mod contract;
 mod faults;
 mod headless;
+mod lab_gate;
 mod loss;
 mod own_database;
 mod plans;

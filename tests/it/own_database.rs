@@ -31,7 +31,9 @@ fn a_database_of_ones_own_is_measured_and_left_as_it_was() {
         [&["run", QUICK, "--out", out.to_str().unwrap(), "--set", &set], SHORT].concat();
     let mut run = place.headless(&arguments);
     assert_eq!(run.end(), 0);
-    assert!(run.event("resource_made")["resource"].to_string().contains("rampdeck_"));
+    run.wait("the schema made", |line| {
+        line["event"] == "resource_made" && line["resource"]["kind"] == "schema"
+    });
     let summary = json(&out.join("summary.json"));
     contract::assert_holds(&summary);
     let cells = contract::cells(&summary);
