@@ -31,7 +31,12 @@ fn tear_down(terminal: &mut Terminal, run: &str) {
 #[test]
 fn the_whole_circuit_start_step_decide_and_tear_down() {
     let place = Place::new();
-    let mut terminal = rehearse(&place, 120, 36, &["--set", "stage.pilot.measure_s=2"]);
+    let mut terminal = rehearse(
+        &place,
+        120,
+        36,
+        &["--set", "stage.pilot.measure_s=2", "--set", "stage.main.measure_s=30"],
+    );
     let screen = terminal.wait("four panes at work", |screen| {
         screen.matches("MEASURING").count() + screen.matches("WARM-UP").count() >= 2
     });
@@ -53,7 +58,7 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
 
     // An open cell at 50/s on D1, stepped to 100/s.
     terminal.keys("s");
-    terminal.wait_text("start cell");
+    terminal.wait_text("START A CELL on D1");
     fill_open_cell(&mut terminal, "50");
     terminal.wait("D1 at 50/s", |screen| screen.contains("open 50/s"));
     wait_for("D1 measures at 50/s", || measuring(&folder, "\"rate\":50.0").then_some(()));
@@ -98,13 +103,15 @@ fn measuring(folder: &std::path::Path, load: &str) -> bool {
 
 /// Fills the form in: an open loop at this rate, long enough to be stepped.
 fn fill_open_cell(terminal: &mut Terminal, rate: &str) {
-    let clear = "\u{15}";
-    // kind, rate, connections, warm-up, measured span; the order of the form.
-    let screen = terminal.text();
-    if !screen.contains("(•) open") && !screen.contains("(*) open") {
+    if !terminal.text().contains("[open]") {
         terminal.keys(" ");
+        terminal.wait_text("[open]");
     }
-    terminal.keys(&format!("\t{clear}{rate}"));
+    // What is typed takes the place of what stood there.
+    terminal.keys(&format!("\t{rate}"));
+    terminal.wait("the rate typed", |screen| {
+        screen.lines().any(|line| line.contains("rate /s") && line.contains(&format!(" {rate} ")))
+    });
     terminal.keys("\r");
 }
 

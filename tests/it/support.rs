@@ -5,7 +5,10 @@ use std::{
     io::{Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -135,14 +138,19 @@ impl Place {
         let mut reader = pair.master.try_clone_reader().unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let seen = Arc::clone(&screen);
+        let open = Arc::new(AtomicBool::new(true));
+        let still_open = Arc::clone(&open);
         std::thread::spawn(move || {
             let mut bytes = [0; 8192];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                if !still_open.load(Ordering::Relaxed) {
+                    return;
+                }
                 seen.lock().unwrap().process(&bytes[..n]);
             }
         });
         let writer = pair.master.take_writer().unwrap();
-        Terminal { child, screen, writer: Some(writer), master: Some(pair.master) }
+        Terminal { child, screen, open, writer: Some(writer), master: Some(pair.master) }
     }
 
     /// Processes of this place that are still alive, by the lab folder or the data folder in what
@@ -230,6 +238,7 @@ impl Drop for Headless {
 pub struct Terminal {
     pub child: Box<dyn portable_pty::Child + Send + Sync>,
     screen: Arc<Mutex<vt100::Parser>>,
+    open: Arc<AtomicBool>,
     writer: Option<Box<dyn Write + Send>>,
     master: Option<Box<dyn MasterPty + Send>>,
 }
@@ -272,8 +281,10 @@ impl Terminal {
         self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
     }
 
-    /// The terminal goes away, as when a window is closed or an SSH connection breaks.
+    /// The terminal goes away, as when a window is closed or an SSH connection breaks. The thread
+    /// that reads it holds it too, until the next thing it reads: the next drawn second.
     pub fn close(&mut self) {
+        self.open.store(false, Ordering::Relaxed);
         self.writer = None;
         self.master = None;
     }
