@@ -35,12 +35,15 @@ impl Recording {
     /// Never: the bounds are constants that `hdrhistogram` accepts (a test makes one).
     #[must_use]
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(
+        let mut histogram = Histogram::new_with_bounds(
             LOWEST_DISCERNIBLE_NS,
             HIGHEST_TRACKABLE_NS,
             SIGNIFICANT_DIGITS,
         )
         .expect("the bounds are constants within hdrhistogram's range");
+        // Writes every count, so that all of its memory is there from the start: pages that came
+        // as rarer values turn up would look like growth, and cost a fault in the hot path.
+        histogram.reset();
         Self { histogram, overflow: 0 }
     }
 
