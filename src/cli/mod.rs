@@ -102,6 +102,9 @@ fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
+        // It would print to standard error, and panic where that is a full disk: a run that
+        // cannot log goes on.
+        .log_internal_errors(false)
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_env("RAMPDECK_LOG")
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),

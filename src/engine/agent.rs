@@ -1,10 +1,16 @@
 //! The load agent as the engine sees it: a child process that takes commands and gives reports.
 
-use std::{path::Path, process::Stdio};
+use std::{
+    collections::VecDeque,
+    path::Path,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     process::{Child, Command as Process},
-    sync::mpsc,
+    sync::{Notify, mpsc},
 };
 
 use super::input::Input;
@@ -14,11 +20,61 @@ use crate::{
     provider::process,
 };
 
+/// How long an agent may say nothing before it counts as hung: it reports every second.
+const SILENCE: Duration = Duration::from_secs(15);
+/// So many agents lost within [`LOSS_SPAN`], and the run is ended: it would only burn money.
+const MOST_LOSSES: usize = 5;
+const LOSS_SPAN: Duration = Duration::from_secs(120);
+
+/// When an agent is to be started, and when no further one.
+pub struct AgentCare {
+    seen: Instant,
+    losses: VecDeque<Instant>,
+    due: Option<Instant>,
+}
+
+impl AgentCare {
+    pub fn new() -> Self {
+        Self { seen: Instant::now(), losses: VecDeque::new(), due: None }
+    }
+
+    /// The agent has said something.
+    pub fn heard(&mut self) {
+        self.seen = Instant::now();
+    }
+
+    /// An agent was lost, or could not be started: the next one starts at once the first time,
+    /// then later and later. `false` where no further one should be.
+    pub fn lost(&mut self) -> bool {
+        let now = Instant::now();
+        self.losses.push_back(now);
+        self.losses.retain(|loss| now.duration_since(*loss) < LOSS_SPAN);
+        let wait = u32::try_from(self.losses.len().saturating_sub(1)).unwrap_or(1);
+        self.due = Some(now + Duration::from_secs(2) * wait);
+        self.losses.len() < MOST_LOSSES
+    }
+
+    /// Whether an agent should be started now; asked again, it says no.
+    pub fn is_due(&mut self) -> bool {
+        let due = self.due.is_some_and(|due| Instant::now() >= due);
+        if due {
+            self.due = None;
+            self.heard();
+        }
+        due
+    }
+
+    pub fn is_silent(&self) -> bool {
+        self.seen.elapsed() > SILENCE
+    }
+}
+
 /// A running agent. Dropping it closes the agent's standard input, which ends it.
 pub struct Agent {
     pub pid: u32,
     pub generation: u64,
     commands: mpsc::UnboundedSender<AgentCommand>,
+    kill: Arc<Notify>,
 }
 
 impl Agent {
@@ -54,8 +110,15 @@ impl Agent {
                 }
             }
         });
-        tokio::spawn(read_reports(child, FrameReader::new(stdout), generation, inputs));
-        Ok(Self { pid, generation, commands })
+        let kill = Arc::new(Notify::new());
+        let killed = Arc::clone(&kill);
+        tokio::spawn(read_reports(child, FrameReader::new(stdout), killed, generation, inputs));
+        Ok(Self { pid, generation, commands, kill })
+    }
+
+    /// Ends an agent that does not answer; its loss is told as any other.
+    pub fn kill(&self) {
+        self.kill.notify_one();
     }
 
     /// Sends a command; to an agent that has died it goes nowhere, and its loss is told by
@@ -68,18 +131,25 @@ impl Agent {
 async fn read_reports(
     mut child: Child,
     mut reader: FrameReader<tokio::process::ChildStdout>,
+    kill: Arc<Notify>,
     generation: u64,
     inputs: mpsc::Sender<Input>,
 ) {
     let broken = loop {
-        match reader.next::<AgentReport>().await {
+        let report = tokio::select! {
+            report = reader.next::<AgentReport>() => report,
+            () = kill.notified() => {
+                break Some(format!("it said nothing for {} s and was ended", SILENCE.as_secs()));
+            }
+        };
+        match report {
             Ok(Some(report)) => {
                 if inputs.send(Input::Agent { generation, report }).await.is_err() {
                     return;
                 }
             }
             Ok(None) => break None,
-            Err(error) => break Some(error),
+            Err(error) => break Some(error.to_string()),
         }
     };
     if broken.is_some() {

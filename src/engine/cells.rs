@@ -1,6 +1,8 @@
 //! Cells, from the plan's or the operator's wish to the end of their load.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
+
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     agent::Agent,
@@ -12,13 +14,15 @@ use super::{
 use crate::{
     model::{
         AgentCommand, AgentReport, AttemptRange, CellEnd, CellId, CellOrder, CellResult,
-        ConfigurationId, EventKind, GuardState, Level, Phase, ResourceKind, ResourceState,
-        RunState, RunnerSample, UnixMs, Window, WorkloadSpec,
+        ConfigurationId, EventKind, Level, Phase, ResourceKind, ResourceState, RunState,
+        RunnerSample, UnixMs, Window, WorkloadSpec,
     },
     provider::process,
     report::{CellHeader, HlogWriter},
 };
 
+/// How long the check of a cell's invariants may take.
+const CHECK_LIMIT: Duration = Duration::from_secs(300);
 /// Ids of one attempt: 2^32 orders, more than any cell makes.
 const IDS_PER_ATTEMPT: u64 = 1 << 32;
 
@@ -40,7 +44,27 @@ impl Supervisor {
                 self.agent = None;
                 self.journal
                     .note(EventKind::AgentLost { text: format!("it cannot be started: {error}") });
+                self.agent_again();
             }
+        }
+    }
+
+    /// Another agent, at once or after a while; too many lost in a row end the run.
+    fn agent_again(&mut self) {
+        if !self.agent_care.lost() {
+            self.failure = Some("one load agent after the other was lost".to_owned());
+            self.begin_teardown("the loss of one load agent after the other", 1);
+        }
+    }
+
+    pub fn look_after_agent(&mut self) {
+        if matches!(self.state, RunState::TearingDown | RunState::Ended { .. }) {
+            return;
+        }
+        match &self.agent {
+            Some(agent) if self.agent_care.is_silent() => agent.kill(),
+            None if self.agent_care.is_due() => self.start_agent(),
+            _ => {}
         }
     }
 
@@ -61,13 +85,22 @@ impl Supervisor {
     }
 
     fn start_requested(&mut self) {
+        if self.agent.is_none() {
+            return;
+        }
         for at in 0..self.configurations.len() {
             let configuration = &mut self.configurations[at];
             if configuration.cell.is_some() || !configuration.is_ready() {
                 continue;
             }
-            if let Some(request) = configuration.queue.pop_front() {
+            let Some(request) = configuration.queue.pop_front() else { continue };
+            let id = configuration.plan.id.clone();
+            if self.guard_allows(&[(&id, request.load, request.warmup_s + request.measure_s)]) {
                 self.start_cell(at, request);
+            } else {
+                let text =
+                    format!("{id} {} does not start: the guard allows no new cells", request.load);
+                self.journal.note(EventKind::Note { level: Level::Warning, text });
             }
         }
     }
@@ -117,13 +150,17 @@ impl Supervisor {
         if self.agent.is_none() {
             return false;
         }
-        if self.guard.state() >= GuardState::NoNewCells {
+        if alone && self.runner_is_busy() {
+            return false;
+        }
+        let next: Vec<_> = cells
+            .iter()
+            .map(|cell| (&cell.configuration, cell.load, cell.warmup_s + cell.measure_s))
+            .collect();
+        if !self.guard_allows(&next) {
             if !self.runner_is_busy() {
                 self.begin_teardown("the guard: no new cells may start", 5);
             }
-            return false;
-        }
-        if alone && self.runner_is_busy() {
             return false;
         }
         let mut started = false;
@@ -173,6 +210,7 @@ impl Supervisor {
                 text: format!("{cell} does not start: its ids cannot be put on disk: {error}"),
             });
             self.give_up(request.planned);
+            self.exit_code = self.exit_code.max(1);
             return;
         }
         self.journal.note(EventKind::CellStarted {
@@ -258,6 +296,7 @@ impl Supervisor {
     }
 
     pub fn agent_report(&mut self, report: AgentReport) {
+        self.agent_care.heard();
         match report {
             AgentReport::Ready { pid, processors } => {
                 self.agent_status.pid = Some(pid);
@@ -322,7 +361,7 @@ impl Supervisor {
         let Some(at) = self.running(&result.cell) else { return };
         let Some(active) = self.configurations[at].cell.take() else { return };
         let ActiveCell { tracker, planned, cut, .. } = active;
-        self.plan_cell_over(planned.clone(), cut);
+        self.plan_cell_over(planned.clone(), cut, &result.end);
         let conditions = self.conditions(&tracker, result.round_trip_ms);
         let order = tracker.order;
         let checkable = !matches!(result.end, CellEnd::Failed { .. });
@@ -343,15 +382,25 @@ impl Supervisor {
         });
         let inputs = self.inputs.clone();
         let direct = self.configurations[at].direct.clone();
+        let direct = direct.filter(|_| checkable);
         tokio::spawn(async move {
-            let report = match direct {
-                Some(direct) if checkable => {
-                    crate::workload::invariants::check(&direct, &order.attempt, &acknowledged)
-                        .await
-                        .map_err(|e| e.to_string())
-                }
-                _ => Err("the cell did not run to its end, so what it acknowledged is not known"
-                    .to_owned()),
+            let attempt = order.attempt;
+            let check = tokio::spawn(async move {
+                let Some(direct) = direct else {
+                    return Err("the cell did not run to its end, so what it acknowledged is not \
+                                known"
+                        .to_owned());
+                };
+                crate::workload::invariants::check(&direct, &attempt, &acknowledged)
+                    .await
+                    .map_err(|e| e.to_string())
+            });
+            // Whatever becomes of the check, the run hears of it: it waits for no one for ever.
+            let limited = tokio::time::timeout(CHECK_LIMIT, AbortOnDropHandle::new(check)).await;
+            let report = match limited {
+                Ok(Ok(report)) => report,
+                Ok(Err(broken)) => Err(format!("the check broke: {broken}")),
+                Err(_) => Err(format!("no answer within {} s", CHECK_LIMIT.as_secs())),
             };
             let _ = inputs.send(Input::Checked { cell: order.cell, report }).await;
         });
@@ -359,10 +408,13 @@ impl Supervisor {
     }
 
     /// The plan goes on, or runs the cell again where it was cut for the operator's sake.
-    fn plan_cell_over(&mut self, planned: Option<PlannedCell>, cut: Option<Cut>) {
+    fn plan_cell_over(&mut self, planned: Option<PlannedCell>, cut: Option<Cut>, end: &CellEnd) {
         match (planned, cut) {
             (None, _) => {}
-            (Some(planned), Some(Cut::Stepped | Cut::Replaced)) => self.progress.repeat(planned),
+            // One that had measured all it should needs no repeat, whoever was impatient.
+            (Some(planned), Some(Cut::Stepped | Cut::Replaced)) if *end != CellEnd::Complete => {
+                self.progress.repeat(planned);
+            }
             (Some(_), _) => self.progress.ended(),
         }
     }
@@ -383,7 +435,7 @@ impl Supervisor {
             .filter_map(|c| c.cell.as_ref())
             .map(|active| active.tracker.partial_result(format!("the load agent was lost: {why}")))
             .collect();
-        self.start_agent();
+        self.agent_again();
         for configuration in &mut self.configurations {
             if let Some(active) = &mut configuration.cell {
                 active.cut = Some(Cut::AgentLost);

@@ -115,9 +115,8 @@ async fn client(stream: UnixStream, broadcaster: Broadcaster, inputs: mpsc::Send
         }
     };
     let console = role == Role::Console;
-    if inputs.send(Input::Attached { console }).await.is_err() {
-        return;
-    }
+    // An engine that is ending takes no inputs any more; its clients are still told of the end.
+    let _ = inputs.send(Input::Attached { console }).await;
     let (replies, reply_queue) = mpsc::channel(16);
     let reading = read_commands(&mut reader, role, &inputs, replies);
     tokio::select! {
@@ -142,9 +141,7 @@ async fn read_commands(
             Ok(Some(ClientFrame::Command { id, command })) => {
                 let (answer, answered) = oneshot::channel();
                 let input = Input::Command { command, by: speaker(role), answer };
-                if inputs.send(input).await.is_err() {
-                    return;
-                }
+                let _ = inputs.send(input).await;
                 let refused = answered.await.unwrap_or(Some("the engine is ending".to_owned()));
                 if replies.send(ServerFrame::Reply { id, refused }).await.is_err() {
                     return;

@@ -33,10 +33,10 @@ impl Supervisor {
             }
             Command::StopCell { configuration } => {
                 let at = self.position(&configuration)?;
-                if !Self::runs(&self.configurations[at]) {
+                let waiting = std::mem::take(&mut self.configurations[at].queue);
+                if self.configurations[at].cell.is_none() && waiting.is_empty() {
                     return Err(format!("{configuration} has no running cell to stop"));
                 }
-                self.configurations[at].queue.clear();
                 self.cut(at, Cut::StoppedByOperator);
                 Ok(())
             }
@@ -103,7 +103,7 @@ impl Supervisor {
     fn may_start(&self, at: usize) -> Result<(), String> {
         let configuration = &self.configurations[at];
         let id = &configuration.plan.id;
-        if self.guard.state() >= GuardState::NoNewCells {
+        if self.no_new_cells || self.guard.state() >= GuardState::NoNewCells {
             return Err("the guard allows no new cells: the budget's threshold is near".to_owned());
         }
         match &configuration.base {
@@ -149,8 +149,9 @@ impl Supervisor {
         let at = self.position(id)?;
         self.may_start(at)?;
         // Several steps in quick succession build on each other, not on the cell that drains.
-        let waiting = self.configurations[at].queue.front();
         let running = self.configurations[at].cell.as_ref();
+        let stepping = running.is_some_and(|active| active.cut == Some(Cut::Stepped));
+        let waiting = self.configurations[at].queue.front().filter(|_| stepping);
         let (load, measure_s) = match (waiting, running) {
             (Some(request), _) => (request.load, request.measure_s),
             (None, Some(active)) => (active.tracker.order.load, active.tracker.order.measure_s),
@@ -179,7 +180,9 @@ impl Supervisor {
             planned: None,
         };
         let configuration = &mut self.configurations[at];
-        configuration.queue.pop_front();
+        if stepping {
+            configuration.queue.pop_front();
+        }
         configuration.queue.push_front(request);
         if Self::runs(&self.configurations[at]) {
             self.cut(at, Cut::Stepped);

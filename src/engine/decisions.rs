@@ -4,13 +4,13 @@
 use super::{
     input::Input,
     stages::Next,
-    supervisor::{Cut, Supervisor},
+    supervisor::{Cut, Removal, Supervisor},
 };
 use crate::{
     cost,
     model::{
-        ConfigurationId, Decision, DecisionAction, DecisionOption, EventKind, Money, RunState,
-        UnixMs, Verdict,
+        AgentCommand, ConfigurationId, Decision, DecisionAction, DecisionOption, EventKind, Money,
+        RunState, UnixMs, Verdict,
     },
     plan::{OptionAction, OptionPlan, Stage, StageKind},
 };
@@ -219,16 +219,32 @@ impl Supervisor {
         let Some(at) = self.configurations.iter().position(|c| c.plan.id == *id) else { return };
         self.configurations[at].queue.clear();
         self.configurations[at].base = crate::model::ConfigurationState::Removed;
+        self.configurations[at].removal = Removal::Due;
         self.cut(at, Cut::StoppedByOperator);
-        if let Some(agent) = &self.agent {
-            agent.send(crate::model::AgentCommand::Release { configuration: id.clone() });
+    }
+
+    /// Removes what was taken out once its cell has drained and been checked.
+    pub fn look_after_removals(&mut self) {
+        for at in 0..self.configurations.len() {
+            let configuration = &mut self.configurations[at];
+            let quiet = configuration.cell.is_none() && configuration.checking.is_empty();
+            if configuration.removal != Removal::Due || !quiet {
+                continue;
+            }
+            configuration.removal = Removal::UnderWay;
+            // Its standard input closes, which ends it.
+            configuration.gate = None;
+            let id = configuration.plan.id.clone();
+            if let Some(agent) = &self.agent {
+                agent.send(AgentCommand::Release { configuration: id.clone() });
+            }
+            let inputs = self.inputs.clone();
+            let removal = super::teardown::removal_of(self, &id);
+            tokio::spawn(async move {
+                let items = removal.await;
+                let _ = inputs.send(Input::Removed { configuration: id, items }).await;
+            });
         }
-        let (id, inputs) = (id.clone(), self.inputs.clone());
-        let removal = super::teardown::removal_of(self, &id);
-        tokio::spawn(async move {
-            let items = removal.await;
-            let _ = inputs.send(Input::Removed { configuration: id, items }).await;
-        });
     }
 
     pub fn extend(&mut self, id: &str, seconds: u64) -> Result<(), String> {

@@ -1,11 +1,12 @@
 //! The engine process from its start to its end.
 
-use std::{collections::BTreeMap, fs::File, path::PathBuf};
+use std::{collections::BTreeMap, fs::File, path::PathBuf, time::Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::{
+    agent::AgentCare,
     clients::{self, Broadcaster},
     journal::Journal,
     stages::Progress,
@@ -94,7 +95,6 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
     clients::serve(&launch.socket, broadcaster.clone(), inputs.clone())
         .map_err(|why| EngineError::Socket { path: launch.socket.clone(), why })?;
     listen_for_signals(inputs.clone())?;
-    let socket = launch.socket.clone();
     let exe = std::env::current_exe().map_err(|e| EngineError::Other(e.to_string()))?;
     let supervisor = Supervisor {
         header: RunHeader {
@@ -118,18 +118,24 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
         configurations: supervisor::configurations(&plan),
         agent: None,
         agent_generation: 0,
+        agent_care: AgentCare::new(),
         agent_status: AgentStatus::default(),
         decision: None,
         meter: Meter::new(&plan),
         guard: Guard::new(plan.budget.guard, plan.budget.cap),
         rates: AttemptRates::assuming(ASSUMED_RATE_PER_CONNECTION),
+        no_new_cells: false,
+        cells: Vec::new(),
         resources: BTreeMap::new(),
         lab: None,
         setup: None,
+        setup_seen: Instant::now(),
         teardown: None,
         teardown_since: None,
         removal_running: false,
         exit_code: 0,
+        failure: None,
+        server_missed: None,
         attempts: 0,
         consoles: 0,
         ever_attached: launch.expect_console,
@@ -138,9 +144,7 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
         plan,
         launch,
     };
-    let exit_code = supervisor.run(queue).await;
-    let _ = std::fs::remove_file(socket);
-    Ok(exit_code)
+    Ok(supervisor.run(queue).await)
 }
 
 /// Takes the lock on the run folder, held for as long as the file is open.

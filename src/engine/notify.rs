@@ -39,6 +39,8 @@ pub fn notify(hook: &[String], run: &str, event: &Event) -> Option<tokio::task::
         .args(arguments)
         .env("RAMPDECK_EVENT", json["event"].as_str().unwrap_or_default())
         .env("RAMPDECK_RUN", run)
+        // The mark of the run's own processes, which a teardown ends: a hook is not one.
+        .env_remove(crate::provider::process::RUN_VARIABLE)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

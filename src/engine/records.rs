@@ -9,6 +9,7 @@ use crate::model::{
     CellId, CellRecord, CellResult, Conditions, EventKind, InvariantReport, LastCell, Level,
     PerClass, Reason, ReasonCode, Recording, Tps,
 };
+use crate::report::cell_summary;
 
 impl Supervisor {
     pub fn conditions(&self, tracker: &Tracker, round_trip_ms: Option<f64>) -> Conditions {
@@ -34,10 +35,15 @@ impl Supervisor {
         if let Err(error) = self.folder.write_cell(&record) {
             let text = format!("{cell}: its record cannot be written: {error}");
             self.journal.note(EventKind::Note { level: Level::Error, text });
+            self.exit_code = self.exit_code.max(1);
         }
         let tps = tps(&record.result);
-        let attempts = per_second(record.result.counts.attempts, record.result.measured_s);
-        self.rates.observe(&record.configuration, record.load, attempts);
+        // A cell that measured nothing says nothing of the rate.
+        if record.result.counts.attempts > 0 {
+            let attempts = per_second(record.result.counts.attempts, record.result.measured_s);
+            self.rates.observe(&record.configuration, record.load, attempts);
+        }
+        self.cells.push((record.configuration.clone(), cell_summary(&record)));
         self.write_summary(None);
         self.journal.note(EventKind::CellEnded {
             cell: cell.clone(),

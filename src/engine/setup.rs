@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{input::Input, launch::Launch};
 use crate::{
@@ -95,7 +96,7 @@ pub fn spawn(
     plan: &Plan,
     exe: &Path,
     inputs: mpsc::Sender<Input>,
-) -> tokio::task::JoinHandle<()> {
+) -> AbortOnDropHandle<()> {
     let (recorder, mut messages) = Recorder::channel();
     let forwarded = inputs.clone();
     tokio::spawn(async move {
@@ -107,10 +108,12 @@ pub fn spawn(
     });
     let setup =
         Setup { run: launch.run.clone(), plan: plan.clone(), exe: exe.to_path_buf(), recorder };
-    tokio::spawn(async move {
-        let result = setup.make().await;
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        // A panic in it is a failed setup, not one that never ends.
+        let making = AbortOnDropHandle::new(tokio::spawn(setup.make()));
+        let result = making.await.unwrap_or_else(|broken| Err(format!("it broke: {broken}")));
         let _ = inputs.send(Input::SetUp(Box::new(result))).await;
-    })
+    }))
 }
 
 impl Setup {

@@ -5,7 +5,7 @@ use crate::{
     cost::{self, Ahead, Exposure},
     model::{
         ConfigurationId, ConfigurationState, ConfigurationStatus, CostStatus, EventKind,
-        GateStatus, GuardState, Money, RunState, Snapshot, StageStatus, UnixMs,
+        GateStatus, GuardState, Load, Money, RunState, Snapshot, StageStatus, UnixMs,
     },
     plan::Stage,
 };
@@ -83,7 +83,10 @@ impl Supervisor {
         let stages = self.progress.remaining_stages();
         let configurations = self.present();
         let ahead = self.ahead(&stages, &configurations);
-        let projected = accrued + cost::projection(&self.plan, &ahead, &self.rates).spends;
+        let over = matches!(self.state, RunState::Ended { .. }) || self.meter_has_stopped();
+        let ahead = cost::projection(&self.plan, &ahead, &self.rates).spends
+            + self.attempts_cost(self.cells_left());
+        let projected = if over { accrued } else { accrued + ahead };
         CostStatus {
             accrued,
             // A simulated or estimated meter publishes at once.
@@ -93,7 +96,7 @@ impl Supervisor {
             guard: self.plan.budget.guard,
             cap: self.plan.budget.cap,
             basis: self.meter.basis(),
-            state: self.guard.state(),
+            state: self.guard_state(),
         }
     }
 
@@ -114,11 +117,7 @@ impl Supervisor {
     ) -> Ahead<'a> {
         let cell_overhead_s = self.plan.load.drain_s.min(CELL_OVERHEAD_S);
         let running = self.configurations.iter().filter_map(|c| c.cell.as_ref());
-        let waiting: f64 = self
-            .progress
-            .remaining_cells()
-            .map(|cell| cell.warmup_s + cell.measure_s + cell_overhead_s)
-            .sum();
+        let waiting = self.progress.remaining_seconds(cell_overhead_s);
         let current_s = running.map(|active| active.tracker.seconds_left()).fold(0.0, f64::max);
         Ahead {
             stages,
@@ -129,33 +128,73 @@ impl Supervisor {
         }
     }
 
-    /// What is spent, and what the running cells, or the next one, and the teardown will take.
-    fn exposure(&self, accrued: Money) -> Exposure {
-        let burn = self.meter.per_hour();
-        let left = self
-            .configurations
-            .iter()
-            .filter_map(|c| c.cell.as_ref())
+    /// Everything that billed has been removed.
+    fn meter_has_stopped(&self) -> bool {
+        self.teardown.as_ref().is_some_and(|t| t.ended.is_some() && t.remaining_count == 0)
+    }
+
+    /// What is left of the running cells and of those of the stage that wait.
+    fn cells_left(&self) -> Vec<(ConfigurationId, Load, f64)> {
+        let waiting = self
+            .progress
+            .remaining_cells()
+            .map(|cell| (cell.configuration.clone(), cell.load, cell.warmup_s + cell.measure_s));
+        self.running_left().into_iter().chain(waiting).collect()
+    }
+
+    fn running_left(&self) -> Vec<(ConfigurationId, Load, f64)> {
+        let active = self.configurations.iter().filter_map(|c| c.cell.as_ref());
+        active
             .map(|active| {
                 let order = &active.tracker.order;
                 (order.configuration.clone(), order.load, active.tracker.seconds_left())
             })
-            .chain(self.progress.remaining_cells().take(1).map(|cell| {
-                (cell.configuration.clone(), cell.load, cell.warmup_s + cell.measure_s)
-            }));
-        let (mut seconds, mut attempts) = (0.0_f64, Money::ZERO);
-        for (id, load, left_s) in left {
-            seconds = seconds.max(left_s);
-            let Some(configuration) = self.configuration(&id) else { continue };
-            let millions = self.rates.of(&id, load) * left_s / 1e6;
-            attempts += cost::per_million_attempts(&configuration.plan).times(millions);
-        }
+            .collect()
+    }
+
+    /// What the attempts of these cells add to the bill: configuration, load and seconds of each.
+    fn attempts_cost(&self, cells: Vec<(ConfigurationId, Load, f64)>) -> Money {
+        let cost = |(id, load, seconds): (ConfigurationId, Load, f64)| {
+            let millions = self.rates.of(&id, load) * seconds / 1e6;
+            let configuration = self.configuration(&id)?;
+            Some(cost::per_million_attempts(&configuration.plan).times(millions))
+        };
+        cells.into_iter().filter_map(cost).sum()
+    }
+
+    /// What is spent, and what the running cells, the `next` ones and the teardown will take.
+    fn exposure(&self, accrued: Money, next: &[(&ConfigurationId, Load, f64)]) -> Exposure {
+        let burn = self.meter.per_hour();
+        let mut cells = self.running_left();
+        cells.extend(next.iter().map(|(id, load, seconds)| ((*id).clone(), *load, *seconds)));
+        let seconds = cells.iter().map(|(_, _, seconds)| *seconds).fold(0.0, f64::max);
         Exposure {
             accrued,
             unpublished_high: Money::ZERO,
-            next_cell: burn.times(seconds / 3600.0) + attempts,
+            next_cell: burn.times(seconds / 3600.0) + self.attempts_cost(cells),
             teardown: burn.times(TEARDOWN_S / 3600.0),
         }
+    }
+
+    /// Whether these cells may start: the guard counts what they will take. A refusal stands.
+    pub fn guard_allows(&mut self, next: &[(&ConfigurationId, Load, f64)]) -> bool {
+        let accrued = self.meter.accrued(UnixMs::now());
+        let mut judge = self.guard;
+        if !self.no_new_cells
+            && judge.assess(&self.exposure(accrued, next)) >= GuardState::NoNewCells
+        {
+            self.no_new_cells = true;
+            let guard = self.plan.budget.guard;
+            let text =
+                format!("no new cells: {accrued} USD accrued, the next would pass {guard} USD");
+            self.journal.note(EventKind::Guard { state: GuardState::NoNewCells, accrued, text });
+        }
+        !self.no_new_cells
+    }
+
+    fn guard_state(&self) -> GuardState {
+        let floor = if self.no_new_cells { GuardState::NoNewCells } else { GuardState::Ok };
+        self.guard.state().max(floor)
     }
 
     /// The guard acts here, whether anyone watches or not.
@@ -166,11 +205,12 @@ impl Supervisor {
         let now = UnixMs::now();
         let accrued = self.meter.accrued(now);
         let before = self.guard.state();
-        let exposure = self.exposure(accrued);
+        let exposure = self.exposure(accrued, &[]);
         let state = self.guard.assess(&exposure);
         if state == before {
             return;
         }
+        self.no_new_cells |= state == GuardState::NoNewCells;
         let guard = self.plan.budget.guard;
         let text = match state {
             GuardState::Ok => "within the budget".to_owned(),

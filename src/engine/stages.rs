@@ -175,6 +175,20 @@ impl Progress {
         current.into_iter().chain(later).collect()
     }
 
+    /// How long the cells of the current stage that have not been started take, in seconds, with
+    /// `overhead_s` for each; those of a side-by-side level run at once.
+    pub fn remaining_seconds(&self, overhead_s: f64) -> f64 {
+        let side_by_side = self
+            .stages
+            .get(self.index)
+            .is_some_and(|stage| matches!(stage.kind, StageKind::Cells { side_by_side: true, .. }));
+        let of_level = |level: &VecDeque<PlannedCell>| {
+            let cells = level.iter().map(|cell| cell.warmup_s + cell.measure_s + overhead_s);
+            if side_by_side { cells.fold(0.0, f64::max) } else { cells.sum() }
+        };
+        self.levels.iter().map(of_level).sum()
+    }
+
     /// The cells of the current stage that have not been started.
     pub fn remaining_cells(&self) -> impl Iterator<Item = &PlannedCell> {
         self.levels.iter().flatten()

@@ -7,9 +7,10 @@ use std::{
 };
 
 use tokio::{sync::mpsc, time::MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    agent::Agent,
+    agent::{Agent, AgentCare},
     clients::{Arrival, Broadcaster},
     input::Input,
     journal::Journal,
@@ -31,11 +32,17 @@ use crate::{
         RecorderMessage,
         lab::{Gate, Lab},
     },
-    report::{HlogWriter, RunFolder},
+    report::{CellSummary, HlogWriter, RunFolder},
 };
 
 /// How often the loop looks at the clock: deadlines, the guard, a new snapshot.
 const TICK: Duration = Duration::from_millis(250);
+
+/// How long the setup may say nothing; building an index on many rows takes its time.
+const SETUP_SILENCE: Duration = Duration::from_secs(15 * 60);
+
+/// How long the lab's server may be away: an immediate restart takes a few seconds.
+const SERVER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cell that is asked for and not yet started.
 #[derive(Clone, Debug)]
@@ -96,6 +103,16 @@ pub struct Configuration {
     pub cells_done: u32,
     /// Cells made so far, for the next one's name.
     pub cells_made: u32,
+    pub removal: Removal,
+}
+
+/// How far the removal of a configuration that was taken out has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    No,
+    /// Once its cell has drained and been checked.
+    Due,
+    UnderWay,
 }
 
 impl Configuration {
@@ -113,6 +130,7 @@ impl Configuration {
             history: VecDeque::with_capacity(HISTORY_POINTS),
             cells_done: 0,
             cells_made: 0,
+            removal: Removal::No,
         }
     }
 
@@ -149,20 +167,31 @@ pub struct Supervisor {
     pub configurations: Vec<Configuration>,
     pub agent: Option<Agent>,
     pub agent_generation: u64,
+    pub agent_care: AgentCare,
     pub agent_status: AgentStatus,
     pub decision: Option<Decision>,
     pub meter: Meter,
     pub guard: Guard,
     /// Attempts a second that loads were seen to make, for projections.
     pub rates: AttemptRates,
+    /// The guard has refused a cell that was about to start: no further one starts.
+    pub no_new_cells: bool,
+    /// Every cell that has ended, as the summary has it.
+    pub cells: Vec<(ConfigurationId, CellSummary)>,
     pub resources: BTreeMap<String, Resource>,
     pub lab: Option<Lab>,
-    pub setup: Option<tokio::task::JoinHandle<()>>,
+    pub setup: Option<AbortOnDropHandle<()>>,
+    /// When the setup last said something.
+    pub setup_seen: Instant,
     pub teardown: Option<TeardownStatus>,
     pub teardown_since: Option<Instant>,
     pub removal_running: bool,
     /// A teardown was asked for or became necessary, with the exit code it began with.
     pub exit_code: u8,
+    /// Why the run ends otherwise than planned, for everyone who asks.
+    pub failure: Option<String>,
+    /// Since when the lab's server has not been seen.
+    pub server_missed: Option<Instant>,
     pub attempts: u64,
     pub consoles: usize,
     /// Whether anyone has watched: without, the plan's end is the run's end.
@@ -186,6 +215,9 @@ impl Supervisor {
         let (exit_code, text) = self.finished.clone().unwrap_or((1, String::new()));
         self.send_snapshot();
         self.broadcaster.ended(exit_code, text);
+        // Who comes now is told of the end at once, and nobody else can come.
+        drop(queue);
+        let _ = std::fs::remove_file(&self.launch.socket);
         // A client that has stalled is not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(3), self.broadcaster.all_told()).await;
         self.journal.hooks_done().await;
@@ -262,6 +294,7 @@ impl Supervisor {
 
     /// The setup or a removal tells what it does; an intent is acknowledged once it is on disk.
     pub fn provider(&mut self, message: RecorderMessage) {
+        self.setup_seen = Instant::now();
         match message {
             RecorderMessage::Intend { resource, on_disk } => {
                 let written =
@@ -279,6 +312,10 @@ impl Supervisor {
 
     pub fn resource_made(&mut self, resource: Resource) {
         self.journal.note(EventKind::ResourceMade { resource: resource.clone() });
+        if let Some(configuration) = &resource.configuration {
+            // It bills from its first resource on, not from when it is ready.
+            self.meter.exists_from(configuration, UnixMs::now());
+        }
         self.resources.insert(resource.id.clone(), resource);
     }
 
@@ -314,6 +351,7 @@ impl Supervisor {
                 for configuration in &mut self.configurations {
                     configuration.base = ConfigurationState::Failed { why: why.clone() };
                 }
+                self.failure = Some(format!("the setup failed: {why}"));
                 self.begin_teardown("a failed setup", 1);
                 return;
             }
@@ -325,8 +363,6 @@ impl Supervisor {
                 rows: endpoint.rows,
                 seconds: endpoint.seconds,
             });
-            let now = UnixMs::now();
-            self.meter.exists_from(&endpoint.configuration, now);
             if let Some(configuration) = self.configuration_mut(&endpoint.configuration) {
                 configuration.target = Some(endpoint.target);
                 configuration.direct = Some(endpoint.direct);
@@ -341,11 +377,63 @@ impl Supervisor {
     }
 
     fn tick(&mut self) {
+        self.look_after_setup();
+        self.look_after_agent();
+        self.look_after_lab();
+        self.look_after_removals();
         self.look_after_money();
         self.look_after_decision();
         self.look_after_teardown();
         self.advance();
         self.send_snapshot();
+    }
+
+    /// A setup that has hung is given up: nobody would watch what it has made.
+    fn look_after_setup(&mut self) {
+        if self.setup.is_some() && self.setup_seen.elapsed() > SETUP_SILENCE {
+            let minutes = SETUP_SILENCE.as_secs() / 60;
+            let why = format!("it has not moved for {minutes} minutes");
+            self.set_up(Err(why));
+        }
+    }
+
+    /// A gate that has died takes its configuration out; a server that stays away ends the run. An
+    /// operator's restart of the server is over before that.
+    fn look_after_lab(&mut self) {
+        if matches!(self.state, RunState::TearingDown | RunState::Ended { .. }) {
+            return;
+        }
+        for at in 0..self.configurations.len() {
+            let configuration = &self.configurations[at];
+            let dead = configuration.gate.as_ref().is_some_and(|gate| !gate.is_alive());
+            if dead && configuration.is_ready() {
+                self.gate_died(at);
+            }
+        }
+        match &self.lab {
+            Some(lab) if !lab.is_alive() => {
+                let since = *self.server_missed.get_or_insert_with(Instant::now);
+                if since.elapsed() > SERVER_PATIENCE {
+                    let why = format!("the lab's server died: {}", lab.log_tail());
+                    self.failure = Some(why);
+                    self.begin_teardown("the loss of the lab's server", 1);
+                }
+            }
+            _ => self.server_missed = None,
+        }
+    }
+
+    fn gate_died(&mut self, at: usize) {
+        let id = self.configurations[at].plan.id.clone();
+        let why = "its gate died: nothing stands for its network any more".to_owned();
+        let text = format!("{id} is out: {why}");
+        self.journal.note(EventKind::Note { level: Level::Error, text: text.clone() });
+        self.failure.get_or_insert(text);
+        self.exit_code = self.exit_code.max(1);
+        self.progress.remove(&id);
+        self.configurations[at].queue.clear();
+        self.configurations[at].base = ConfigurationState::Failed { why };
+        self.cut(at, Cut::RunEnding);
     }
 
     pub fn configuration(&self, id: &ConfigurationId) -> Option<&Configuration> {

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     model::{
-        ConfigurationId, EventKind, Resource, RunState, TeardownItem, TeardownStatus, UnixMs,
-        Verdict,
+        ConfigurationId, EventKind, Resource, ResourceKind, RunState, TeardownItem, TeardownStatus,
+        UnixMs, Verdict,
     },
     provider, report,
 };
@@ -62,6 +62,9 @@ impl Supervisor {
         // Its standard input closes, which ends it; the removal waits for that.
         self.agent = None;
         self.lab = None;
+        for configuration in &mut self.configurations {
+            configuration.gate = None;
+        }
         let resources: Vec<Resource> = self.resources.values().cloned().collect();
         let run = self.header.id.clone();
         let schemas = super::setup::schema_targets(&self.plan, &self.header.id);
@@ -97,10 +100,7 @@ impl Supervisor {
         for item in status.items.iter().filter(|item| item.gone) {
             self.resource_gone(&item.id);
         }
-        let now = UnixMs::now();
-        for configuration in &self.configurations {
-            self.meter.gone_at(&configuration.plan.id, now);
-        }
+        self.stop_meters(&status);
         let remaining: Vec<String> = status
             .items
             .iter()
@@ -118,14 +118,32 @@ impl Supervisor {
         self.finish();
     }
 
+    /// What remains goes on billing; what is gone does not. A thing that belongs to no one
+    /// configuration (the lab's server) bills for all.
+    fn stop_meters(&mut self, status: &TeardownStatus) {
+        let now = UnixMs::now();
+        let remains = |id: &ConfigurationId| {
+            status.items.iter().filter(|item| !item.gone).any(|item| {
+                let resource = self.resources.get(&item.id);
+                resource.is_none_or(|r| r.configuration.as_ref().is_none_or(|c| c == id))
+            })
+        };
+        let gone: Vec<ConfigurationId> = self
+            .configurations
+            .iter()
+            .map(|c| c.plan.id.clone())
+            .filter(|id| !remains(id))
+            .collect();
+        for id in gone {
+            self.meter.gone_at(&id, now);
+        }
+    }
+
     fn finish(&mut self) {
-        let cells = self.folder.read_cells().unwrap_or_else(|error| {
-            tracing::error!("the cells cannot be read back: {error}");
-            Vec::new()
-        });
         if self.exit_code == 0
             && self.launch.require_pass
-            && (cells.is_empty() || cells.iter().any(|cell| cell.verdict != Verdict::Pass))
+            && (self.cells.is_empty()
+                || self.cells.iter().any(|(_, cell)| cell.verdict != Verdict::Pass))
         {
             self.exit_code = 3;
         }
@@ -133,10 +151,14 @@ impl Supervisor {
             self.exit_code = self.exit_code.max(1);
         }
         let remaining = self.teardown.as_ref().map_or(0, |t| t.remaining_count);
+        let ended = match &self.failure {
+            Some(why) => format!("failed: {why}"),
+            None => "ended".to_owned(),
+        };
         let text = format!(
-            "run {} ended: {} cells, remaining {remaining}, exit code {}",
+            "run {} {ended}: {} cells, remaining {remaining}, exit code {}",
             self.header.id,
-            cells.len(),
+            self.cells.len(),
             self.exit_code
         );
         self.state = RunState::Ended { exit_code: self.exit_code };
@@ -152,13 +174,6 @@ impl Supervisor {
     /// that a lost engine leaves one to go on from. `false` when it could not be written.
     pub fn write_summary(&self, ended: Option<UnixMs>) -> bool {
         let now = UnixMs::now();
-        let cells = match self.folder.read_cells() {
-            Ok(cells) => cells,
-            Err(error) => {
-                tracing::error!("the cells cannot be read back: {error}");
-                return false;
-            }
-        };
         let configurations: Vec<report::ConfigurationInfo> = self
             .configurations
             .iter()
@@ -174,7 +189,7 @@ impl Supervisor {
             header: &self.header,
             ended,
             configurations: &configurations,
-            cells: &cells,
+            cells: &self.cells,
             cost: &self.cost_status(now),
             cost_lines: &self.meter.lines(now),
             teardown: self.teardown.as_ref(),
@@ -194,7 +209,9 @@ impl Supervisor {
                 self.journal.note(EventKind::Note { level: crate::model::Level::Error, text });
             }
         }
-        self.meter.gone_at(id, UnixMs::now());
+        if items.iter().all(|item| item.gone) {
+            self.meter.gone_at(id, UnixMs::now());
+        }
     }
 }
 
@@ -211,9 +228,13 @@ pub fn removal_of(
         .cloned()
         .collect();
     let schemas = super::setup::schema_targets(&supervisor.plan, &supervisor.header.id);
+    let lab = supervisor.lab.as_ref().map(|lab| lab.admin_target("postgres"));
     async move {
-        let target_of = |resource: &Resource| super::setup::target_of(&schemas, resource);
-        provider::remove(&run, &resources, target_of, |_| {}).await.items
+        let target_of = |resource: &Resource| match resource.kind {
+            ResourceKind::Database => lab.clone(),
+            _ => super::setup::target_of(&schemas, resource),
+        };
+        provider::remove_only(&run, &resources, target_of, |_| {}).await.items
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     CellLog, CellStart, JournalReader, MeasuredSpan, RemainingItem, ReportError, RunFolder,
-    Summary, TeardownRecord, TeardownSummary, summary::place_cells,
+    Summary, TeardownRecord, TeardownSummary, cell_summary, summary::place_cells,
 };
 use crate::model::{
     Acknowledged, CellEnd, CellRecord, CellResult, Conditions, Counts, PerClass, Reason,
@@ -42,7 +42,8 @@ pub fn rebuild_from(folder: &RunFolder, base: Summary) -> Result<Summary, Report
     for configuration in &mut summary.configurations {
         configuration.cells.clear();
     }
-    place_cells(&mut summary.configurations, &records);
+    let cells = records.iter().map(|record| (record.configuration.clone(), cell_summary(record)));
+    place_cells(&mut summary.configurations, cells);
     if let Some(teardown) = journal.teardown() {
         summary.teardown = Some(teardown_summary(&teardown, &journal.resources()));
     }

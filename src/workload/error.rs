@@ -11,6 +11,8 @@ use crate::target::ConnectError;
 pub enum WorkloadError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error("no connection for loading: {0}")]
+    Pool(#[from] deadpool_postgres::PoolError),
     #[error("{doing}: {}", reason(source))]
     Database { doing: String, source: Error },
     #[error("scale {0} is out of range: above 0 and at most 1 is allowed")]

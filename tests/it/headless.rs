@@ -92,9 +92,14 @@ fn an_answer_given_beforehand_takes_the_plan_to_its_end() {
     let main: Vec<String> = contract::cells(&summary)
         .into_iter()
         .filter(|cell| cell["stage"] == "main")
+        .inspect(|cell| assert!(contract::count(cell, "succeeded") > 0, "{}", cell["reasons"]))
         .map(|cell| cell["id"].as_str().unwrap().split('-').next().unwrap().to_owned())
         .collect();
     assert_eq!(main, ["D1", "R1", "A1"]);
+    let gone =
+        run.wait("A2's gate gone", |l| l["event"] == "resource_gone" && l["id"] == "gate A2");
+    let torn_down = run.event("teardown_started");
+    assert!(gone["seq"].as_u64() < torn_down["seq"].as_u64(), "A2 alone is removed at once");
     // Cells of three seconds have too few samples for a PASS, and that is what was required.
     assert_eq!(code, 3);
     place.assert_nothing_left();

@@ -36,7 +36,7 @@ pub struct SummaryInputs<'a> {
     /// In the plan's order.
     pub configurations: &'a [ConfigurationInfo],
     /// In the order in which they started.
-    pub cells: &'a [CellRecord],
+    pub cells: &'a [(ConfigurationId, CellSummary)],
     pub cost: &'a CostStatus,
     pub cost_lines: &'a [CostLine],
     pub teardown: Option<&'a TeardownStatus>,
@@ -48,7 +48,7 @@ pub fn build(inputs: &SummaryInputs<'_>) -> Summary {
     let header = inputs.header;
     let mut configurations: Vec<_> =
         inputs.configurations.iter().map(configuration_summary).collect();
-    place_cells(&mut configurations, inputs.cells);
+    place_cells(&mut configurations, inputs.cells.iter().cloned());
     Summary {
         schema: SCHEMA,
         run: RunSummary {
@@ -81,14 +81,13 @@ fn configuration_summary(info: &ConfigurationInfo) -> ConfigurationSummary {
 /// cell is ever left out.
 pub(in crate::report) fn place_cells(
     configurations: &mut Vec<ConfigurationSummary>,
-    cells: &[CellRecord],
+    cells: impl IntoIterator<Item = (ConfigurationId, CellSummary)>,
 ) {
-    for record in cells {
-        let summary = cell_summary(record);
-        match configurations.iter_mut().find(|c| c.id == record.configuration) {
+    for (id, summary) in cells {
+        match configurations.iter_mut().find(|c| c.id == id) {
             Some(configuration) => configuration.cells.push(summary),
             None => configurations.push(ConfigurationSummary {
-                id: record.configuration.clone(),
+                id,
                 kind: "unknown".to_owned(),
                 title: String::new(),
                 cost: ConfigurationCost::default(),

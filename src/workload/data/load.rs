@@ -2,7 +2,7 @@
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio_postgres::Client;
@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use super::{RowCounts, copy::copy_table, count, expected, rows::DataSet, verify};
 use crate::{
     model::TargetSpec,
-    target::session,
+    target::pool,
     workload::{
         error::{Doing, WorkloadError},
         schema::{
@@ -23,6 +23,9 @@ use crate::{
 /// Two connections load side by side; each has about half of the bytes.
 const LANES: [&[&Table]; 2] =
     [&[&ORDER_ITEMS, &CUSTOMERS], &[&PRODUCTS, &ORDERS, &LEDGER, &RECEIPTS]];
+
+/// How long a lane may wait for its connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(30);
 
 /// What a load is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +70,8 @@ pub async fn load(
     let started = Instant::now();
     let data = DataSet { seed, counts: expected(scale)? };
     let schema = &target.schema;
-    let (first, second) = tokio::try_join!(session(target), session(target))?;
+    let pool = pool(target, LANES.len(), CONNECTION_WAIT)?;
+    let (first, second) = tokio::try_join!(pool.get(), pool.get())?;
     create_tables(&first, schema).await?;
 
     let sent = AtomicU64::new(0);
