@@ -3,6 +3,7 @@
 mod args;
 mod client;
 mod headless;
+mod output;
 mod registry;
 mod start;
 mod status;
