@@ -78,6 +78,10 @@ pub enum Command {
     Verify {
         /// The run
         run: String,
+        /// Connection string of a database of one's own, where its password is not in the
+        /// environment: CONFIGURATION=URL
+        #[arg(long = "url", value_name = "CONFIGURATION=URL")]
+        urls: Vec<String>,
     },
     /// List the runs of this machine
     #[command(after_help = "Example: rampdeck runs")]

@@ -16,6 +16,11 @@ use crate::{
 /// How long an engine may take to answer before it counts as hung.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
+/// The engine is well and does not do it.
+#[derive(Debug, thiserror::Error)]
+#[error("refused: {0}")]
+pub struct Refused(String);
+
 /// A connection to an engine.
 pub struct Client {
     pub reader: FrameReader<OwnedReadHalf>,
@@ -68,7 +73,7 @@ impl Client {
         };
         match tokio::time::timeout(ANSWER_LIMIT, answer).await {
             Ok(Ok(None)) => Ok(()),
-            Ok(Ok(Some(refused))) => bail!("refused: {refused}"),
+            Ok(Ok(Some(refused))) => Err(Refused(refused).into()),
             Ok(Err(error)) => Err(error),
             Err(_) => bail!("the engine does not answer"),
         }

@@ -1,12 +1,16 @@
 //! A run without a screen: events and a line a second for each configuration, as JSON lines.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{collections::BTreeMap, time::Instant};
 
 use color_eyre::eyre::{Result, bail};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{client::Client, registry::Entry};
+use super::{
+    client::Client,
+    output::{FINISH_LIMIT, Output, Worth},
+    registry::Entry,
+};
 use crate::{
     link::{Role, ServerFrame},
     model::{
@@ -34,7 +38,19 @@ pub fn parse_answers(given: &[String]) -> Result<Answers> {
 pub async fn follow(entry: &Entry, answers: &Answers) -> Result<u8> {
     let mut interrupts = Interrupts::listen()?;
     let mut client = Client::connect(&entry.socket, Role::Headless).await?;
-    let mut printer = Printer::default();
+    let mut printer = Printer::new();
+    let ended = print(entry, answers, &mut interrupts, &mut client, &mut printer).await;
+    printer.finish();
+    ended
+}
+
+async fn print(
+    entry: &Entry,
+    answers: &Answers,
+    interrupts: &mut Interrupts,
+    client: &mut Client,
+    printer: &mut Printer,
+) -> Result<u8> {
     let mut asked_to_end = false;
     loop {
         tokio::select! {
@@ -50,10 +66,11 @@ pub async fn follow(entry: &Entry, answers: &Answers) -> Result<u8> {
                 }
                 Some(ServerFrame::Snapshot(snapshot)) => printer.second(&snapshot),
                 Some(ServerFrame::Reply { refused: Some(refused), .. }) => {
-                    eprintln!("rampdeck: refused: {refused}");
+                    printer.say(format!("refused: {refused}"));
                 }
                 Some(ServerFrame::Ended { exit_code, text }) => {
-                    eprintln!("rampdeck: {text}\nrampdeck: summary at {}", entry.folder.join("summary.json").display());
+                    printer.say(text);
+                    printer.say(format!("summary at {}", entry.folder.join("summary.json").display()));
                     return Ok(exit_code);
                 }
                 Some(_) => {}
@@ -63,11 +80,11 @@ pub async fn follow(entry: &Entry, answers: &Answers) -> Result<u8> {
             },
             () = interrupts.next() => {
                 if asked_to_end {
-                    eprintln!("rampdeck: leaving; the run goes on with its teardown. Look with: rampdeck verify {0}, or: rampdeck teardown {0}", entry.run);
+                    printer.say(format!("leaving; the run goes on with its teardown. Look with: rampdeck verify {0}, or: rampdeck teardown {0}", entry.run));
                     return Ok(1);
                 }
                 asked_to_end = true;
-                eprintln!("rampdeck: stopping, tearing down and reporting; once more to leave at once");
+                printer.say("stopping, tearing down and reporting; once more to leave at once".to_owned());
                 client.send(Command::Teardown { confirm: entry.run.to_string() }).await?;
             }
         }
@@ -95,17 +112,56 @@ impl Interrupts {
     }
 }
 
-#[derive(Default)]
+/// Both streams may be ones that nobody reads just now, a pager's for example: the run, and an
+/// interrupt, must not wait for it.
 struct Printer {
+    out: Output,
+    errors: Output,
     second: u64,
 }
 
 impl Printer {
+    fn new() -> Self {
+        let (out, errors) = (Output::new(std::io::stdout()), Output::new(std::io::stderr()));
+        Self { out, errors, second: 0 }
+    }
+
+    /// Says something to people.
+    fn say(&self, text: String) {
+        self.errors.line(Worth::Event, format!("rampdeck: {text}"));
+    }
+
+    fn line(&self, worth: Worth, line: &serde_json::Value) {
+        self.out.line(worth, line.to_string());
+    }
+
+    fn say_what_was_dropped(&self, at_once: bool) {
+        let Some(dropped) = self.out.dropped(at_once) else { return };
+        let events = match dropped.events {
+            0 => String::new(),
+            events => format!(" and {events} events"),
+        };
+        self.say(format!(
+            "standard output was not read: {} per-second lines{events} were dropped",
+            dropped.figures
+        ));
+    }
+
+    fn finish(&self) {
+        let deadline = Instant::now() + FINISH_LIMIT;
+        let all = self.out.finish(deadline);
+        self.say_what_was_dropped(true);
+        if !all {
+            self.say("standard output is not read: its last lines are not written".to_owned());
+        }
+        self.errors.finish(deadline.max(Instant::now() + FINISH_LIMIT / 10));
+    }
+
     fn event(&mut self, event: &Event) {
         let Ok(mut line) = serde_json::to_value(event) else { return };
         line["at"] = event.at.rfc3339().into();
         line["text"] = event.kind.text().into();
-        print_line(&line);
+        self.line(Worth::Event, &line);
     }
 
     /// One line for each configuration, once a second.
@@ -116,8 +172,9 @@ impl Printer {
         }
         self.second = second;
         for configuration in &snapshot.configurations {
-            print_line(&configuration_line(snapshot, configuration));
+            self.line(Worth::Figure, &configuration_line(snapshot, configuration));
         }
+        self.say_what_was_dropped(false);
     }
 }
 
@@ -176,9 +233,4 @@ fn state_word(state: &ConfigurationState) -> &'static str {
 /// Three decimals: what the recordings resolve.
 fn rounded(value: f64) -> serde_json::Value {
     ((value * 1000.0).round() / 1000.0).into()
-}
-
-/// A reader that has gone is no reason to end: the run goes on, its files have everything.
-fn print_line(line: &serde_json::Value) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
 }

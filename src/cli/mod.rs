@@ -3,6 +3,7 @@
 mod args;
 mod client;
 mod headless;
+mod output;
 mod registry;
 mod start;
 mod status;
@@ -120,7 +121,7 @@ async fn operator_command(command: Command) -> Result<u8> {
         Command::Status { run, json } => status::print(run.as_deref(), json).await,
         Command::Stop { run } => stop(run.as_deref()).await,
         Command::Teardown { run, yes, urls } => teardown::run(&run, yes, &urls).await,
-        Command::Verify { run } => teardown::verify(&run).await,
+        Command::Verify { run, urls } => teardown::verify(&run, &urls).await,
         Command::Runs { json } => status::list(json),
         Command::Plan { command: PlanCommand::Check { plan, overrides } } => {
             status::check_plan(&PlanSource::File(plan), &overrides)

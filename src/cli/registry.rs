@@ -27,11 +27,30 @@ impl Entry {
         self.engine.as_ref().is_some_and(process::is_alive)
     }
 
+    /// A run that the registry does not know: in the folder where it would be by default.
+    pub fn unknown(run: RunId) -> Result<Self> {
+        let folder = run_folder(&run)?;
+        let (plan, socket) = (String::new(), PathBuf::new());
+        Ok(Self { run, plan, folder, socket, started: UnixMs(0), engine: None })
+    }
+
+    fn path(&self) -> Result<PathBuf> {
+        Ok(registry_folder()?.join(format!("{}.json", self.run)))
+    }
+
+    /// Takes the entry of a run that was never started back.
+    pub fn forget(&self) {
+        let forgotten = self.path().and_then(|path| Ok(std::fs::remove_file(path)?));
+        if let Err(error) = forgotten {
+            eprintln!("rampdeck: {} stays in the list of runs: {error}", self.run);
+        }
+    }
+
     pub fn save(&self) -> Result<()> {
         let folder = registry_folder()?;
         std::fs::create_dir_all(&folder)
             .wrap_err_with(|| format!("cannot make {}", folder.display()))?;
-        let path = folder.join(format!("{}.json", self.run));
+        let path = self.path()?;
         let new = path.with_extension("new");
         std::fs::write(&new, serde_json::to_vec_pretty(self)?)
             .and_then(|()| std::fs::rename(&new, &path))
@@ -53,23 +72,49 @@ fn registry_folder() -> Result<PathBuf> {
     Ok(data_folder()?.join("registry"))
 }
 
-/// The folder for sockets: short, since a socket's path has at most 107 bytes, and the user's own.
-pub fn socket_folder() -> Result<PathBuf> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+/// Where a run's files are unless the operator says otherwise.
+pub fn run_folder(run: &RunId) -> Result<PathBuf> {
+    Ok(data_folder()?.join("runs").join(run.as_str()))
+}
+
+/// A socket's path has at most 107 bytes on Linux, 103 elsewhere.
+const SOCKET_PATH_LIMIT: usize = 100;
+
+/// Where a run's socket is: in the data folder, or where that has too long a name, in one of the
+/// user's own in `/tmp`. Not in `$XDG_RUNTIME_DIR`: that goes with the user's last session, and a
+/// run goes on.
+pub fn socket_path(run: &RunId) -> Result<PathBuf> {
+    let name = format!("{run}.sock");
+    let data = data_folder()?;
     let user = rustix::process::geteuid().as_raw();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
-        .map(PathBuf::from)
-        .filter(|path| path.is_dir() && path.as_os_str().len() < 50);
-    let folder = runtime
-        .map_or_else(|| PathBuf::from(format!("/tmp/rampdeck-{user}")), |r| r.join("rampdeck"));
-    if let Err(error) = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
+    let mut folder = data.join("sockets");
+    if folder.join(&name).as_os_str().len() < SOCKET_PATH_LIMIT {
+        std::fs::create_dir_all(&data)
+            .wrap_err_with(|| format!("cannot make {}", data.display()))?;
+    } else {
+        folder = PathBuf::from(format!("/tmp/rampdeck-{user}"));
+    }
+    make_private(&folder, user)?;
+    Ok(folder.join(name))
+}
+
+/// A folder that only this user can look into.
+fn make_private(folder: &Path, user: u32) -> Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+    if let Err(error) = std::fs::DirBuilder::new().mode(0o700).create(folder)
+        && error.kind() != std::io::ErrorKind::AlreadyExists
+    {
         bail!("the folder for sockets {} cannot be made: {error}", folder.display());
     }
-    let metadata = std::fs::symlink_metadata(&folder)?;
+    let metadata = std::fs::symlink_metadata(folder)?;
     if !metadata.is_dir() || metadata.uid() != user {
-        bail!("the folder for sockets {} belongs to someone else", folder.display());
+        bail!("the folder for sockets {} is not a folder of this user's", folder.display());
     }
-    Ok(folder)
+    if metadata.mode() & 0o777 != 0o700 {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+            .wrap_err_with(|| format!("{} cannot be made private", folder.display()))?;
+    }
+    Ok(())
 }
 
 /// Every run, oldest first; a file that is not ours is passed over.
@@ -88,6 +133,20 @@ pub fn all() -> Result<Vec<Entry>> {
         .collect();
     entries.sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
     Ok(entries)
+}
+
+/// The registry has no such run.
+#[derive(Debug, thiserror::Error)]
+#[error("found no run `{name}`: {known}")]
+pub struct UnknownRun {
+    name: String,
+    known: String,
+}
+
+/// Whether this could be the whole name of a run.
+pub fn is_run_id(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.chars().all(allowed)
 }
 
 /// The run of this name, or whose name begins so if there is only one, or in this folder.
@@ -115,7 +174,7 @@ pub fn find(name: &str) -> Result<Entry> {
             } else {
                 format!("the newest runs are {}", known.join(", "))
             };
-            bail!("found no run `{name}`: {known}")
+            Err(UnknownRun { name: name.to_owned(), known }.into())
         }
         several => {
             let names: Vec<&str> = several.iter().map(|e| e.run.as_str()).collect();
@@ -151,4 +210,34 @@ pub fn new_run_id(plan: &str) -> Result<RunId> {
         }
     }
     bail!("no free name for a run of {plan} is left today")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    #[test]
+    fn a_folder_for_sockets_is_private_and_nobody_elses() {
+        let place = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let folder = place.path().join("sockets");
+        make_private(&folder, user).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make_private(&folder, user).unwrap();
+        assert_eq!(std::fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        assert!(make_private(&folder, user + 1).is_err(), "someone else's");
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert!(make_private(&link, user).is_err(), "a link leads who knows where");
+    }
+
+    #[test]
+    fn only_a_whole_name_is_a_runs() {
+        assert!(is_run_id("rehearse-1130-a7f3"));
+        for name in ["", "..", "a/b", "Rehearse"] {
+            assert!(!is_run_id(name), "{name}");
+        }
+    }
 }

@@ -38,10 +38,10 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
     let id = registry::new_run_id(&plan.name)?;
     let folder = match &args.out {
         Some(out) => std::path::absolute(out)?,
-        None => registry::data_folder()?.join("runs").join(id.as_str()),
+        None => registry::run_folder(&id)?,
     };
     RunFolder::create(folder.clone()).map_err(|e| Usage(e.to_string()))?;
-    let socket = registry::socket_folder()?.join(format!("{id}.sock"));
+    let socket = registry::socket_path(&id)?;
     let launch = Launch {
         run: id.clone(),
         folder: folder.clone(),
@@ -53,9 +53,9 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
     };
     let mut entry =
         Entry { run: id, plan: plan.name, folder, socket, started: UnixMs::now(), engine: None };
-    let engine = spawn_engine(&launch)?;
-    entry.engine = process::identity(engine.id());
+    // Before the engine: one that nobody can find again must not run.
     entry.save()?;
+    let engine = spawn_engine(&launch, &mut entry).inspect_err(|_| entry.forget())?;
     wait_for(engine, &entry).await?;
     eprintln!("rampdeck: run {} in {}", entry.run, entry.folder.display());
     if console {
@@ -65,7 +65,8 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
     }
 }
 
-fn spawn_engine(launch: &Launch) -> Result<Child> {
+/// Starts the engine's process, puts it in the registry, and only then tells it what to do.
+fn spawn_engine(launch: &Launch, entry: &mut Entry) -> Result<Child> {
     let log_path = log_path(&launch.folder);
     let log = File::options()
         .create(true)
@@ -79,11 +80,23 @@ fn spawn_engine(launch: &Launch) -> Result<Child> {
         .stderr(log)
         .spawn()
         .wrap_err("the engine cannot be started")?;
-    // Over a pipe, not as arguments: a connection string may hold a password.
-    if let Some(mut stdin) = engine.stdin.take() {
-        stdin.write_all(&serde_json::to_vec(launch)?)?;
+    entry.engine = process::identity(engine.id());
+    let told = entry.save().and_then(|()| tell(&mut engine, launch));
+    if told.is_err() {
+        // It has done nothing yet: it waits for the end of what it is told.
+        let _ = engine.kill();
+        let _ = engine.wait();
     }
-    Ok(engine)
+    told.map(|()| engine)
+}
+
+/// Over a pipe, not as arguments: a connection string may hold a password.
+fn tell(engine: &mut Child, launch: &Launch) -> Result<()> {
+    let launch = serde_json::to_vec(launch)?;
+    if let Some(mut stdin) = engine.stdin.take() {
+        stdin.write_all(&launch)?;
+    }
+    Ok(())
 }
 
 fn log_path(folder: &Path) -> PathBuf {

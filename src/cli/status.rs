@@ -52,17 +52,19 @@ pub async fn print(name: Option<&str>, as_json: bool) -> Result<u8> {
     Ok(0)
 }
 
-/// `going on`, `ended`, or that the engine was lost.
+/// `going on`, `ended`, `torn down`, or that the engine was lost.
 fn state_of(entry: &Entry) -> String {
     if entry.is_going_on() {
         return "going on".to_owned();
     }
-    let ended = RunFolder::open(entry.folder.clone())
-        .ok()
-        .and_then(|folder| folder.read_journal().ok())
-        .and_then(|journal| journal.exit_code());
-    match ended {
-        Some(code) => format!("ended, exit code {code}"),
+    let journal = RunFolder::open(entry.folder.clone())
+        .and_then(|folder| folder.read_journal())
+        .unwrap_or_default();
+    if let Some(code) = journal.exit_code() {
+        return format!("ended, exit code {code}");
+    }
+    match journal.teardown().and_then(|teardown| teardown.ended) {
+        Some(end) => format!("torn down, remaining {}", end.remaining_count),
         None if !entry.folder.is_dir() => "its folder is gone".to_owned(),
         None => "engine lost: tear it down".to_owned(),
     }

@@ -2,50 +2,82 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{BufRead, IsTerminal, Write},
     time::Duration,
 };
 
-use color_eyre::eyre::{Result, bail};
+use color_eyre::eyre::{Report, Result, bail};
 
 use super::{
     Usage,
-    client::Client,
-    registry::{self, Entry},
+    client::{Client, Refused},
+    registry::{self, Entry, UnknownRun},
 };
 use crate::{
     engine::{self, SchemaTargets},
     link::{Role, ServerFrame},
-    model::{Command, EventKind, Resource, TeardownItem},
-    provider::{self, process},
-    report::{Journal as JournalFile, JournalReader, RunFolder},
+    model::{
+        Command, ConfigurationId, EventKind, ProcessIdentity, Resource, ResourceKind,
+        ResourceState, RunId, TargetSpec, TeardownItem, UnixMs,
+    },
+    provider::{
+        self,
+        process::{self, Ended},
+    },
+    report::{Journal as JournalFile, JournalReader, ReportError, RunFolder},
 };
 
-/// What a run leaves where something remains.
+/// How a run ends whose engine was lost.
+const LOST: u8 = 1;
+/// How a run ends where something remains.
 const REMAINS: u8 = 4;
-/// How long a hung engine may take to end when told to.
-const ENGINE_GRACE: Duration = Duration::from_secs(5);
+/// How long an engine that is told to end may take: it removes what the run made.
+const ENGINE_GRACE: Duration = Duration::from_secs(60);
+/// How long an engine may say nothing before it counts as hung; it sends four snapshots a second.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Removes everything a run made.
 pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
-    let entry = registry::find(name)?;
+    let (entry, unknown) = match registry::find(name) {
+        Ok(entry) => (entry, None),
+        Err(error) if error.is::<UnknownRun>() && registry::is_run_id(name) => {
+            if !yes && !std::io::stdin().is_terminal() {
+                return Err(error);
+            }
+            eprintln!("rampdeck: {error}; what carries its mark is looked for");
+            (Entry::unknown(RunId::new(name))?, Some(error))
+        }
+        Err(error) => return Err(error),
+    };
     if !yes {
         confirm(&entry)?;
     }
-    if entry.is_going_on() {
-        match Client::connect(&entry.socket, Role::CommandLine).await {
-            Ok(client) => return through_engine(client, &entry).await,
-            Err(error) => {
-                let Some(engine) = &entry.engine else { return Err(error) };
-                eprintln!(
-                    "rampdeck: the engine does not answer ({error}): ending process {}",
-                    engine.pid
-                );
-                process::end(engine, ENGINE_GRACE).await?;
-            }
+    if let Some(engine) = entry.engine.filter(|_| entry.is_going_on()) {
+        match through_engine(&entry, urls).await? {
+            Through::Done(code) => return Ok(code),
+            Through::Lost(why) => end_engine(&engine, &why).await?,
         }
     }
-    without_engine(&entry, urls).await
+    without_engine(&entry, urls, unknown).await
+}
+
+/// Ends an engine that cannot be asked. Told to end, it tears its run down itself.
+async fn end_engine(engine: &ProcessIdentity, why: &str) -> Result<()> {
+    if process::is_alive(engine) {
+        eprintln!(
+            "rampdeck: the engine cannot be asked ({why}): process {} is told to end; as long as {} s are waited for it, since it may be removing what the run made",
+            engine.pid,
+            ENGINE_GRACE.as_secs()
+        );
+    }
+    let how = match process::end(engine, ENGINE_GRACE).await? {
+        Ended::Already => "has gone",
+        Ended::Quietly => "has ended",
+        Ended::Killed => "did not end and was killed",
+    };
+    eprintln!("rampdeck: the engine {how}: going on without it");
+    Ok(())
 }
 
 /// The run's name, typed.
@@ -69,13 +101,30 @@ fn confirm(entry: &Entry) -> Result<()> {
     }
 }
 
-async fn through_engine(mut client: Client, entry: &Entry) -> Result<u8> {
-    client.command(Command::Teardown { confirm: entry.run.to_string() }).await?;
+/// What came of asking the engine.
+enum Through {
+    Done(u8),
+    /// It does not answer, or not in our words; or it has gone. Why.
+    Lost(String),
+}
+
+async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
+    let asked = async {
+        let mut client = Client::connect(&entry.socket, Role::CommandLine).await?;
+        client.command(Command::Teardown { confirm: entry.run.to_string() }).await?;
+        Ok(client)
+    };
+    let mut client: Client = match asked.await {
+        Ok(client) => client,
+        Err(error) if Report::is::<Refused>(&error) => return Err(error),
+        Err(error) => return Ok(Through::Lost(error.to_string())),
+    };
     let mut shown = BTreeMap::new();
     let mut remaining = None;
     loop {
-        match client.reader.next::<ServerFrame>().await? {
-            Some(ServerFrame::Snapshot(snapshot)) => {
+        let frame = tokio::time::timeout(SILENCE_LIMIT, client.reader.next::<ServerFrame>()).await;
+        match frame {
+            Ok(Ok(Some(ServerFrame::Snapshot(snapshot)))) => {
                 if let Some(teardown) = &snapshot.teardown {
                     for item in &teardown.items {
                         show(&mut shown, item);
@@ -85,41 +134,87 @@ async fn through_engine(mut client: Client, entry: &Entry) -> Result<u8> {
                     }
                 }
             }
-            Some(ServerFrame::Ended { text, .. }) => {
+            Ok(Ok(Some(ServerFrame::Ended { text, .. }))) => {
                 println!("{text}");
-                let Some(remaining) = remaining else { return verify(entry.run.as_str()).await };
-                return Ok(said(remaining));
+                return Ok(Through::Done(match remaining {
+                    Some(remaining) => said(remaining),
+                    None => verify(entry.run.as_str(), urls).await?,
+                }));
             }
-            Some(_) => {}
-            None => bail!(
-                "the engine has gone during the teardown: once more, rampdeck teardown {}",
-                entry.run
-            ),
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None)) => return Ok(Through::Lost("it has closed the socket".to_owned())),
+            Ok(Err(error)) => return Ok(Through::Lost(error.to_string())),
+            Err(_) => {
+                let silent = format!("it has said nothing for {} s", SILENCE_LIMIT.as_secs());
+                return Ok(Through::Lost(silent));
+            }
         }
     }
 }
 
-async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
-    let folder = RunFolder::open(entry.folder.clone())?;
-    // An engine that starts or still ends would remove and make at the same time.
-    let lock = std::fs::File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.engine_lock());
-    if let Ok(lock) = &lock
-        && lock.try_lock().is_err()
-    {
+/// The run's folder and journal as far as they can be read: what is missing is told and never
+/// blocks a removal, which has the sweep for the run's mark.
+fn what_is_left_of(entry: &Entry) -> (Option<RunFolder>, JournalReader) {
+    match RunFolder::open(entry.folder.clone()) {
+        Ok(folder) => {
+            let journal = folder.read_journal().unwrap_or_else(|error| {
+                eprintln!(
+                    "rampdeck: {error}: going on without the journal, by the plan and by what carries the run's mark"
+                );
+                JournalReader::default()
+            });
+            (Some(folder), journal)
+        }
+        Err(error) => {
+            eprintln!(
+                "rampdeck: {error}: going on without the run folder, by what carries the run's mark on this machine; a schema rampdeck_{} in a database of your own is not found so",
+                entry.run.as_str().replace('-', "_")
+            );
+            (None, JournalReader::default())
+        }
+    }
+}
+
+/// The schemas that a run without a journal may have made: by the plan. One without the run's mark
+/// is never dropped.
+fn schemas_of(schemas: &SchemaTargets, journal: &JournalReader) -> Vec<Resource> {
+    let assumed = |(configuration, target): (&ConfigurationId, &TargetSpec)| Resource {
+        kind: ResourceKind::Schema,
+        id: format!("schema {} of {configuration}", target.schema),
+        configuration: Some(configuration.clone()),
+        process: None,
+        path: None,
+        port: None,
+        note: "by the plan, without a journal".to_owned(),
+        state: ResourceState::Intended,
+        since: UnixMs::now(),
+    };
+    let lost = journal.events().is_empty();
+    schemas.iter().filter(|_| lost).map(assumed).collect()
+}
+
+/// An engine that starts or still ends would remove and make at the same time.
+fn own(folder: &RunFolder) -> Result<Option<File>> {
+    let lock = File::options().create(true).truncate(false).write(true).open(folder.engine_lock());
+    let Ok(lock) = lock else { return Ok(None) };
+    if lock.try_lock().is_err() {
         bail!(
             "another process owns the run in {}: wait until it has ended",
-            entry.folder.display()
+            folder.path().display()
         );
     }
-    let journal = folder.read_journal()?;
-    let schemas = schema_targets(entry, &folder, urls)?;
-    let resources = journal.resources();
+    Ok(Some(lock))
+}
+
+/// `unknown` says that the registry does not have the run, where that is so.
+async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>) -> Result<u8> {
+    let (folder, journal) = what_is_left_of(entry);
+    let _lock = folder.as_ref().map(own).transpose()?;
+    let schemas = schema_targets(entry, folder.as_ref(), urls)?;
+    let mut resources = journal.resources();
+    resources.extend(schemas_of(&schemas, &journal));
     let target_of = |resource: &Resource| engine::target_of(&schemas, resource);
-    let mut events = Journal::open(&folder, &journal);
+    let mut events = Journal::open(folder.as_ref(), &journal);
     events.write(EventKind::TeardownStarted {
         by: "command line".to_owned(),
         resources: resources.len().try_into().unwrap_or(u64::MAX),
@@ -127,12 +222,28 @@ async fn without_engine(entry: &Entry, urls: &[String]) -> Result<u8> {
     let mut shown = BTreeMap::new();
     let status =
         provider::remove(&entry.run, &resources, target_of, |item| show(&mut shown, item)).await;
+    if let Some(unknown) = unknown
+        && folder.is_none()
+        && status.items.is_empty()
+    {
+        // Most likely a slip of the pen: `remaining 0` would be a lie about the run that was meant.
+        return Err(unknown.wrap_err("nothing carries the mark of such a run"));
+    }
     for item in status.items.iter().filter(|item| item.gone) {
         events.write(EventKind::ResourceGone { id: item.id.clone() });
     }
     let remaining = status.items.iter().filter(|item| !item.gone).map(|i| i.id.clone()).collect();
     events.write(EventKind::TeardownEnded { remaining_count: status.remaining_count, remaining });
-    summarise(&folder);
+    if journal.run_ended().is_none() {
+        events.write(EventKind::RunEnded {
+            exit_code: if status.remaining_count == 0 { LOST } else { REMAINS },
+            text: "the engine was lost; torn down from the command line".to_owned(),
+            folder: entry.folder.clone(),
+        });
+    }
+    if let Some(folder) = &folder {
+        summarise(folder);
+    }
     let _ = std::fs::remove_file(&entry.socket);
     Ok(said(status.remaining_count))
 }
@@ -161,7 +272,17 @@ fn show(shown: &mut BTreeMap<String, String>, item: &TeardownItem) {
 
 /// The databases of the operator's that a run used, reached by what the plan and the command line
 /// say: a stored plan has no password.
-fn schema_targets(entry: &Entry, folder: &RunFolder, urls: &[String]) -> Result<SchemaTargets> {
+fn schema_targets(
+    entry: &Entry,
+    folder: Option<&RunFolder>,
+    urls: &[String],
+) -> Result<SchemaTargets> {
+    let Some(folder) = folder else {
+        if !urls.is_empty() {
+            eprintln!("rampdeck: --url is of no use without the run's plan");
+        }
+        return Ok(SchemaTargets::new());
+    };
     let mut overrides = Vec::new();
     for url in urls {
         let Some((configuration, url)) = url.split_once('=') else {
@@ -193,22 +314,18 @@ struct Journal {
 }
 
 impl Journal {
-    fn open(folder: &RunFolder, read: &JournalReader) -> Self {
-        let writer = folder
-            .open_journal()
-            .inspect_err(|error| eprintln!("rampdeck: the journal cannot be written: {error}"))
-            .ok();
+    fn open(folder: Option<&RunFolder>, read: &JournalReader) -> Self {
+        let cannot = |error: &ReportError| {
+            eprintln!("rampdeck: the journal cannot be written: {error}");
+        };
+        let writer = folder.and_then(|folder| folder.open_journal().inspect_err(cannot).ok());
         Self { writer, seq: read.last_seq(), epoch: read.last_epoch() + 1 }
     }
 
     fn write(&mut self, kind: EventKind) {
         self.seq += 1;
-        let event = crate::model::Event {
-            seq: self.seq,
-            epoch: self.epoch,
-            at: crate::model::UnixMs::now(),
-            kind,
-        };
+        let event =
+            crate::model::Event { seq: self.seq, epoch: self.epoch, at: UnixMs::now(), kind };
         if let Some(writer) = &mut self.writer
             && let Err(error) = writer.append(&event)
         {
@@ -219,13 +336,14 @@ impl Journal {
 }
 
 /// Looks whether anything of a run remains.
-pub async fn verify(name: &str) -> Result<u8> {
+pub async fn verify(name: &str, urls: &[String]) -> Result<u8> {
     let entry = registry::find(name)?;
-    let folder = RunFolder::open(entry.folder.clone())?;
-    let journal = folder.read_journal()?;
-    let schemas = schema_targets(&entry, &folder, &[])?;
+    let (folder, journal) = what_is_left_of(&entry);
+    let schemas = schema_targets(&entry, folder.as_ref(), urls)?;
     let target_of = |resource: &Resource| engine::target_of(&schemas, resource);
-    let remaining = provider::verify(&entry.run, &journal.resources(), target_of).await;
+    let mut recorded = journal.recorded();
+    recorded.extend(schemas_of(&schemas, &journal));
+    let remaining = provider::verify(&entry.run, &recorded, target_of).await;
     for thing in &remaining {
         println!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
     }

@@ -18,10 +18,10 @@ use super::{
     ConsoleError, ConsoleExit, ConsoleOptions,
     engine::{Engine, Lines},
     keymap::Keymap,
-    state::{LinkState, State},
+    state::State,
     terminal::{self, ScreenWriter, TerminalGuard, Watchdog, WriterEvent},
     theme::Theme,
-    update::{Effect, Msg, update},
+    update::{Effect, Msg, exit, update},
     view,
 };
 
@@ -255,11 +255,9 @@ impl Session {
     }
 
     fn left(&self, leave: &Leave) -> ConsoleExit {
-        let run = self.state.run().cloned();
         match leave {
-            Leave::HungUp => ConsoleExit::HungUp { run },
-            Leave::Asked if self.state.link == LinkState::Live => ConsoleExit::Detached { run },
-            Leave::Asked => ConsoleExit::Lost { run },
+            Leave::HungUp => ConsoleExit::HungUp { run: self.state.run().cloned() },
+            Leave::Asked => exit(&self.state),
         }
     }
 }

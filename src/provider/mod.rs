@@ -16,7 +16,7 @@ mod verify;
 
 pub use preflight::{Check, Needs, checks};
 pub use recorder::{RecordError, Recorder, RecorderMessage};
-pub use remove::remove;
+pub use remove::{remove, remove_only};
 pub use verify::{Remaining, verify};
 
 /// An identifier between double quotes.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, error::SqlState};
 
 use crate::{
     model::{ConfigurationId, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs},
@@ -14,6 +14,11 @@ use crate::{
 
 use super::{Recorder, quoted, recorder::RecordError, told};
 
+/// How long a lock that another session holds is waited for, as the server reads it.
+const LOCK_PATIENCE: &str = "5s";
+/// How long a look at the catalog may take, as the server reads it.
+const LOOK_PATIENCE: &str = "10s";
+
 /// Why something could not be done in a database of the operator's.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
@@ -21,6 +26,8 @@ pub enum DatabaseError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Record(#[from] RecordError),
+    #[error("{what} is locked by another session")]
+    Locked { what: String },
     #[error("{act} failed: {}", told(source))]
     Statement { act: String, source: tokio_postgres::Error },
     #[error(
@@ -93,7 +100,7 @@ pub async fn make_schema(
     configuration: &ConfigurationId,
     recorder: &Recorder,
 ) -> Result<(), DatabaseError> {
-    let client = target::session(target).await?;
+    let mut client = target::session(target).await?;
     let schema = &target.schema;
     let resource = Resource {
         kind: ResourceKind::Schema,
@@ -106,7 +113,7 @@ pub async fn make_schema(
         state: ResourceState::Intended,
         since: UnixMs::now(),
     };
-    match look(&client, schema, run).await? {
+    match look(&mut client, schema, run).await? {
         Found::Ours => {}
         Found::NotOurs(comment) => return Err(not_ours(schema, comment)),
         Found::Nothing => {
@@ -129,16 +136,39 @@ pub async fn make_schema(
 /// # Errors
 /// When a schema of this name is not the run's, or cannot be dropped.
 pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), DatabaseError> {
-    let client = target::session(target).await?;
+    let mut client = target::session(target).await?;
     let schema = &target.schema;
-    match look(&client, schema, run).await? {
+    match look(&mut client, schema, run).await? {
         Found::Nothing => Ok(()),
-        Found::Ours => client
-            .batch_execute(&format!("DROP SCHEMA {} CASCADE", quoted(schema)))
-            .await
-            .map_err(failed(format!("dropping schema {schema}"))),
+        Found::Ours => {
+            // Set for the transaction alone: a pooler would hand a session's setting to others.
+            let sql = format!(
+                "BEGIN; SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; DROP SCHEMA {} CASCADE; COMMIT",
+                quoted(schema)
+            );
+            let dropped = client.batch_execute(&sql).await;
+            dropped.map_err(|source| match source.code() {
+                Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => {
+                    DatabaseError::Locked { what: format!("schema {schema}") }
+                }
+                _ => failed(format!("dropping schema {schema}"))(source),
+            })
+        }
         Found::NotOurs(comment) => Err(not_ours(schema, comment)),
     }
+}
+
+/// Drops a database of the lab, whoever is connected to it; one that is not there is gone.
+/// `target` is another database of the same server.
+///
+/// # Errors
+/// When the server cannot be reached or does not drop it.
+pub(super) async fn drop_database(target: &TargetSpec, name: &str) -> Result<(), DatabaseError> {
+    let client = target::session(target).await?;
+    client
+        .batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(name)))
+        .await
+        .map_err(failed(format!("dropping database {name}")))
 }
 
 /// Whether the run's schema is there.
@@ -146,8 +176,8 @@ pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), 
 /// # Errors
 /// When the database does not tell.
 pub(super) async fn schema_of(target: &TargetSpec, run: &RunId) -> Result<bool, DatabaseError> {
-    let client = target::session(target).await?;
-    Ok(matches!(look(&client, &target.schema, run).await?, Found::Ours))
+    let mut client = target::session(target).await?;
+    Ok(matches!(look(&mut client, &target.schema, run).await?, Found::Ours))
 }
 
 fn not_ours(schema: &str, comment: Option<String>) -> DatabaseError {
@@ -167,13 +197,19 @@ enum Found {
     NotOurs(Option<String>),
 }
 
-async fn look(client: &Client, schema: &str, run: &RunId) -> Result<Found, DatabaseError> {
+async fn look(client: &mut Client, schema: &str, run: &RunId) -> Result<Found, DatabaseError> {
     const SQL: &str = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace \
                        WHERE nspname = $1";
-    let row = client
-        .query_opt(SQL, &[&schema])
-        .await
-        .map_err(failed(format!("looking for schema {schema}")))?;
+    let looked = async {
+        // Limited for the transaction alone: a pooler would hand a session's setting to others.
+        let transaction = client.transaction().await?;
+        let limit = format!("SET LOCAL statement_timeout = '{LOOK_PATIENCE}'");
+        transaction.batch_execute(&limit).await?;
+        let row = transaction.query_opt(SQL, &[&schema]).await?;
+        transaction.commit().await?;
+        Ok(row)
+    };
+    let row = looked.await.map_err(failed(format!("looking for schema {schema}")))?;
     Ok(match row.map(|row| row.get::<_, Option<String>>(0)) {
         None => Found::Nothing,
         Some(Some(comment)) if comment == mark(run) => Found::Ours,

@@ -180,8 +180,17 @@ pub(super) fn all_pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// The environment variable by which processes that a run starts are known to be its own.
-pub const RUN_VARIABLE: &str = "RAMPDECK_RUN";
+/// Who started a process, or has taken it over since.
+#[cfg(target_os = "linux")]
+pub(super) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The environment variable by which processes that a run makes, and may end, are known to be its
+/// own. What an operator's notification hook is told has another name: a hook is not the run's.
+pub const RUN_VARIABLE: &str = "RAMPDECK_OWNED_BY";
 
 /// The processes, this one apart, that were started with [`RUN_VARIABLE`] naming this run. Only
 /// Linux can tell: elsewhere there are none.
@@ -248,6 +257,23 @@ mod tests {
         assert_eq!(end(&process, Duration::from_secs(60)).await.unwrap(), Ended::Quietly);
         child.wait().unwrap();
         assert_eq!(end(&process, Duration::ZERO).await.unwrap(), Ended::Already);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_notification_hook_is_not_the_runs_own() {
+        let run = crate::model::RunId::new(format!("test-owned-{}", std::process::id()));
+        let start = |variable| {
+            let mut command = Command::new("sleep");
+            command.arg("600").env(variable, run.as_str()).stdin(Stdio::null()).spawn().unwrap()
+        };
+        let (mut hook, mut own) = (start("RAMPDECK_RUN"), start(RUN_VARIABLE));
+        let found = of_run(&run);
+        for child in [&mut hook, &mut own] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [own.id()]);
     }
 
     #[tokio::test]

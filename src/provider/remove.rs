@@ -25,19 +25,51 @@ pub async fn remove(
     run: &RunId,
     resources: &[Resource],
     target_of: impl Fn(&Resource) -> Option<TargetSpec>,
+    progress: impl FnMut(&TeardownItem),
+) -> TeardownStatus {
+    let mut known = not_gone(resources);
+    known.extend(swept(run, &known));
+    remove_all(run, known, Databases::GoWithTheirFolder, target_of, progress).await
+}
+
+/// Removes exactly these resources of a run that goes on: no sweep, so that nothing else of it is
+/// touched. A database of the lab is dropped, since its server lives on; `target_of` gives the way
+/// to that server for it, by another database than the one to drop. Else as [`remove`].
+pub async fn remove_only(
+    run: &RunId,
+    resources: &[Resource],
+    target_of: impl Fn(&Resource) -> Option<TargetSpec>,
+    progress: impl FnMut(&TeardownItem),
+) -> TeardownStatus {
+    remove_all(run, not_gone(resources), Databases::AreDropped, target_of, progress).await
+}
+
+/// What becomes of the lab's databases.
+#[derive(Clone, Copy)]
+enum Databases {
+    GoWithTheirFolder,
+    AreDropped,
+}
+
+fn not_gone(resources: &[Resource]) -> Vec<Resource> {
+    resources.iter().filter(|r| r.state != ResourceState::Gone).cloned().collect()
+}
+
+async fn remove_all(
+    run: &RunId,
+    mut known: Vec<Resource>,
+    databases: Databases,
+    target_of: impl Fn(&Resource) -> Option<TargetSpec>,
     mut progress: impl FnMut(&TeardownItem),
 ) -> TeardownStatus {
     let started = UnixMs::now();
-    let mut known: Vec<Resource> =
-        resources.iter().filter(|r| r.state != ResourceState::Gone).cloned().collect();
-    known.extend(swept(run, &known));
-    // Databases go with their folder: they are looked at once it is gone.
+    // Databases come last: whoever uses them is gone by then, and so is a folder that they are in.
     known.sort_by_key(|r| (r.kind == ResourceKind::Database, r.kind));
     let mut items: Vec<TeardownItem> = known.iter().map(waiting).collect();
     for (resource, item) in known.iter().zip(&mut items) {
         report(item, "deleting", &mut progress);
         for attempt in 1..=TRIES {
-            match remove_one(run, resource, &target_of).await {
+            match remove_one(run, resource, databases, &target_of).await {
                 Ok(()) => {
                     report(item, "gone", &mut progress);
                     break;
@@ -79,6 +111,7 @@ fn report(item: &mut TeardownItem, state: &str, progress: &mut impl FnMut(&Teard
 async fn remove_one(
     run: &RunId,
     resource: &Resource,
+    databases: Databases,
     target_of: &impl Fn(&Resource) -> Option<TargetSpec>,
 ) -> Result<(), String> {
     match resource.kind {
@@ -95,10 +128,18 @@ async fn remove_one(
         ResourceKind::Folder => remove_folder(run, resource).await,
         ResourceKind::Database => {
             let data = data_of(run, resource);
-            if data.exists() {
-                Err(format!("its server's data folder {} is still there", data.display()))
-            } else {
-                Ok(())
+            match databases {
+                _ if !data.exists() => Ok(()),
+                Databases::GoWithTheirFolder => {
+                    Err(format!("its server's data folder {} is still there", data.display()))
+                }
+                Databases::AreDropped => {
+                    let target =
+                        target_of(resource).ok_or("nobody knows how to reach its server")?;
+                    let name = resource.id.strip_prefix("database ").unwrap_or(&resource.id);
+                    let dropped = postgres::drop_database(&target, name).await;
+                    dropped.map_err(|error| error.to_string())
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Looking at reality again after a removal.
 
-use crate::model::{Resource, ResourceKind, RunId, TargetSpec};
+use crate::model::{Resource, ResourceKind, ResourceState, RunId, TargetSpec};
 
 use super::{
     lab::{is_marked, server},
@@ -21,7 +21,8 @@ pub struct Remaining {
 
 /// What of the run is still there, whatever the record says of it: every resource that was ever
 /// recorded is looked for, the gone ones as well, and the machine is swept for the run's mark.
-/// `target_of` gives the way to the database of a schema, with its password.
+/// `target_of` gives the way to the database of a schema, with its password. A schema that cannot
+/// be looked at counts as remaining, unless its record says that it is gone.
 pub async fn verify(
     run: &RunId,
     resources: &[Resource],
@@ -30,7 +31,7 @@ pub async fn verify(
     let mut remaining = Vec::new();
     for resource in resources.iter().cloned().chain(swept(run, resources)) {
         let found = match resource.kind {
-            ResourceKind::Schema => look_for_schema(run, target_of(&resource)).await,
+            ResourceKind::Schema => look_for_schema(run, &resource, target_of(&resource)).await,
             _ => look(run, &resource),
         };
         if let Some((state, why)) = found {
@@ -57,6 +58,8 @@ fn look(run: &RunId, resource: &Resource) -> Option<(&'static str, String)> {
             let why = if marked { "it is on the disk" } else { "it does not carry the run's mark" };
             Some(("exists", why.into()))
         }
+        // Dropped on a server that lived on. Where that is still there, it is told itself.
+        ResourceKind::Database if resource.state == ResourceState::Gone => None,
         ResourceKind::Database => {
             let data = data_of(run, resource);
             data.symlink_metadata().ok()?;
@@ -70,14 +73,19 @@ fn look(run: &RunId, resource: &Resource) -> Option<(&'static str, String)> {
 
 async fn look_for_schema(
     run: &RunId,
+    resource: &Resource,
     target: Option<TargetSpec>,
 ) -> Option<(&'static str, String)> {
+    let unseen = |why: String| {
+        let recorded_gone = resource.state == ResourceState::Gone;
+        (!recorded_gone).then(|| ("unknown", format!("cannot be looked at: {why}")))
+    };
     let Some(target) = target else {
-        return Some(("unknown", "nobody knows how to reach its database".into()));
+        return unseen("nobody knows how to reach its database".into());
     };
     match postgres::schema_of(&target, run).await {
         Ok(false) => None,
         Ok(true) => Some(("exists", format!("schema {} of the run is there", target.schema))),
-        Err(error) => Some(("unknown", error.to_string())),
+        Err(error) => unseen(error.to_string()),
     }
 }

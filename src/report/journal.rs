@@ -7,7 +7,7 @@ use std::{
 
 use super::{ReportError, append::AppendFile};
 use crate::model::{
-    AttemptRange, CellId, ConfigurationId, Event, EventKind, Load, Resource, UnixMs,
+    AttemptRange, CellId, ConfigurationId, Event, EventKind, Load, Resource, ResourceState, UnixMs,
 };
 
 /// The journal as its one writer has it.
@@ -195,20 +195,34 @@ impl JournalReader {
     /// made must go as well.
     #[must_use]
     pub fn resources(&self) -> Vec<Resource> {
-        let mut present: Vec<Resource> = Vec::new();
+        let mut present = self.recorded();
+        present.retain(|resource| resource.state != ResourceState::Gone);
+        present
+    }
+
+    /// Everything that the run has ever made or was about to make, the newest state of each, in
+    /// the order in which it was first intended: also what is said to be gone.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Resource> {
+        let mut recorded: Vec<Resource> = Vec::new();
         for event in &self.events {
             match &event.kind {
                 EventKind::ResourceIntent { resource } | EventKind::ResourceMade { resource } => {
-                    match present.iter_mut().find(|known| known.id == resource.id) {
+                    match recorded.iter_mut().find(|known| known.id == resource.id) {
                         Some(known) => *known = resource.clone(),
-                        None => present.push(resource.clone()),
+                        None => recorded.push(resource.clone()),
                     }
                 }
-                EventKind::ResourceGone { id } => present.retain(|known| known.id != *id),
+                EventKind::ResourceGone { id } => {
+                    for known in recorded.iter_mut().filter(|known| known.id == *id) {
+                        known.state = ResourceState::Gone;
+                        known.since = event.at;
+                    }
+                }
                 _ => {}
             }
         }
-        present
+        recorded
     }
 
     /// Every cell that was started, in order.
@@ -316,7 +330,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::{ResourceKind, ResourceState},
+        model::ResourceKind,
         report::fixture::{STARTED, attempt_reserved, cell_started, events},
     };
 
@@ -355,6 +369,9 @@ mod tests {
         let expected = [("b", ResourceState::Intended), ("c", ResourceState::Made)]
             .map(|(i, s)| (i.to_owned(), s));
         assert_eq!(present, expected);
+        let recorded: Vec<_> = reader.recorded().into_iter().map(|r| (r.id, r.state)).collect();
+        let gone = ("a".to_owned(), ResourceState::Gone);
+        assert_eq!(recorded, [&[gone][..], &expected].concat());
         assert_eq!((reader.last_seq(), reader.last_epoch()), (6, 1));
     }
 

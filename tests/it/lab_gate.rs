@@ -2,17 +2,20 @@
 
 use std::{
     path::Path,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use rampdeck::{
-    model::{ConfigurationId, Fault, FaultKind, GateProfile, RunId, TargetSpec},
+    model::{ConfigurationId, Fault, FaultKind, GateProfile, Resource, RunId, TargetSpec},
     plan::LabPlan,
     provider::{
         Recorder, RecorderMessage,
         lab::{Gate, GateOrder, Lab},
-        process, remove, verify,
+        process, remove, remove_only, verify,
     },
 };
 use tokio_postgres::{Client, NoTls};
@@ -21,6 +24,8 @@ use tokio_postgres::{Client, NoTls};
 struct TestLab {
     run: RunId,
     lab: Lab,
+    /// What was made, as it was recorded last.
+    made: Arc<Mutex<Vec<Resource>>>,
 }
 
 impl TestLab {
@@ -29,15 +34,19 @@ impl TestLab {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let run = RunId::new(format!("test-gate-{}-{count}", std::process::id()));
         let (recorder, mut messages) = Recorder::channel();
+        let made = Arc::new(Mutex::new(Vec::new()));
+        let records = Arc::clone(&made);
         tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
-                if let RecorderMessage::Intend { on_disk, .. } = message {
-                    on_disk.send(Ok(())).unwrap();
+                match message {
+                    RecorderMessage::Intend { on_disk, .. } => on_disk.send(Ok(())).unwrap(),
+                    RecorderMessage::Made { resource } => records.lock().unwrap().push(resource),
+                    _ => {}
                 }
             }
         });
         let lab = Lab::start(&run, &LabPlan::default(), 16, &recorder).await.unwrap();
-        let this = Self { run, lab };
+        let this = Self { run, lab, made };
         this.lab.create_database("d1", None).await.unwrap();
         let admin = connect(&this.lab.admin_target("d1")).await;
         admin.batch_execute("CREATE TABLE t (a int)").await.unwrap();
@@ -45,11 +54,21 @@ impl TestLab {
     }
 
     async fn gate(&self, profile: GateProfile, faults: Vec<Fault>) -> Gate {
+        self.gate_of("D1", "d1", profile, faults).await
+    }
+
+    async fn gate_of(
+        &self,
+        configuration: &str,
+        database: &str,
+        profile: GateProfile,
+        faults: Vec<Fault>,
+    ) -> Gate {
         let order = GateOrder {
-            configuration: ConfigurationId::new("D1"),
+            configuration: ConfigurationId::new(configuration),
             profile,
             faults,
-            database: "d1".into(),
+            database: database.into(),
             seed: 1,
         };
         let exe = Path::new(env!("CARGO_BIN_EXE_rampdeck"));
@@ -201,4 +220,33 @@ async fn a_gate_ends_with_its_pipe_and_can_be_told_from_others() {
     );
     drop(gate);
     assert!(process::gone_within(&process, Duration::from_secs(30)).await);
+}
+
+#[tokio::test]
+async fn one_configuration_is_taken_out_and_the_others_live_on() {
+    let lab = TestLab::start().await;
+    let r1 = ConfigurationId::new("R1");
+    lab.lab.create_database("r1", Some(&r1)).await.unwrap();
+    let kept = lab.gate(GateProfile::default(), Vec::new()).await;
+    let taken = lab.gate_of("R1", "r1", GateProfile::default(), Vec::new()).await;
+    let (kept_client, taken_client) = (connect(&kept.target).await, connect(&taken.target).await);
+    taken_client.batch_execute("SELECT 1").await.unwrap();
+    let admin = lab.lab.admin_target("postgres");
+    let admin_session = connect(&admin).await;
+    let mut its_own = Vec::new();
+    while its_own.len() < 2 {
+        let all = lab.made.lock().unwrap().clone();
+        its_own = all.into_iter().filter(|r| r.configuration.as_ref() == Some(&r1)).collect();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    for _ in 0..2 {
+        let status = remove_only(&lab.run, &its_own, |_| Some(admin.clone()), |_| {}).await;
+        assert_eq!((status.remaining_count, status.items.len()), (0, 2), "{status:?}");
+    }
+    assert!(!process::is_alive(&taken.process) && kept.is_alive() && lab.lab.is_alive());
+    kept_client.batch_execute("SELECT count(*) FROM t").await.unwrap();
+    let databases = "SELECT datname FROM pg_database WHERE datname IN ('d1', 'r1')";
+    let left = admin_session.query(databases, &[]).await.unwrap();
+    assert_eq!(left.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>(), ["d1"]);
 }

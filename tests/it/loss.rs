@@ -98,7 +98,9 @@ fn a_killed_engine_leaves_everything_to_be_found_removed_and_reported() {
     assert!(String::from_utf8_lossy(&verify.stdout).contains("remaining 0"));
     place.assert_nothing_left();
 
-    let folder = place.newest_run().unwrap()["folder"].as_str().unwrap().to_owned();
+    let listed = place.newest_run().unwrap();
+    assert_eq!(listed["state"], "ended, exit code 1", "it need not be torn down any more");
+    let folder = listed["folder"].as_str().unwrap().to_owned();
     let summary = json(&std::path::Path::new(&folder).join("summary.json"));
     assert_eq!(summary["teardown"]["remaining_count"], 0);
     let cells = contract::cells(&summary);
@@ -108,6 +110,30 @@ fn a_killed_engine_leaves_everything_to_be_found_removed_and_reported() {
         assert_eq!(cell["reasons"][0]["code"], "engine_lost");
         assert!(contract::count(cell, "succeeded") > 0, "{cell}");
     }
+}
+
+#[test]
+fn a_run_of_which_no_file_is_left_is_removed_by_its_mark() {
+    let place = Place::new();
+    let run = place.headless(&short(&["--headless"]));
+    let started = run.event("run_started");
+    let name = started["run"].as_str().unwrap().to_owned();
+    run.event("agent_started");
+    kill("-KILL", &started["pid"].to_string());
+    drop(run);
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+
+    let asked = place.output(&["teardown", &name]);
+    assert_eq!(asked.status.code(), Some(1), "not without its name, typed or confirmed");
+    let teardown = place.output(&["teardown", &name, "--yes"]);
+    let text = String::from_utf8_lossy(&teardown.stdout).into_owned();
+    assert_eq!(teardown.status.code(), Some(0), "{text}");
+    assert!(text.contains("PostgreSQL server") && text.contains("remaining 0"), "{text}");
+    place.assert_nothing_left();
+    let again = place.output(&["teardown", &name, "--yes"]);
+    let text = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(again.status.code(), Some(1), "no such run, no success: {text}");
+    assert!(text.contains("nothing carries the mark"), "{text}");
 }
 
 #[test]

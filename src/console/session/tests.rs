@@ -166,6 +166,13 @@ impl Console {
         writer.flush().unwrap();
     }
 
+    /// As a service manager or `kill` does.
+    fn terminate(&self) {
+        let pid = self.child.process_id().and_then(|pid| i32::try_from(pid).ok());
+        let pid = rustix::process::Pid::from_raw(pid.unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
     fn output(&self) -> Vec<u8> {
         self.output.lock().unwrap().clone()
     }
@@ -305,12 +312,22 @@ fn a_signal_to_end_detaches() {
     let (folder, _engine) = folder_and_engine();
     let mut console = Console::start(&folder, true);
     console.wait_for("engine live");
-    let pid = console.child.process_id().and_then(|pid| i32::try_from(pid).ok());
-    let pid = rustix::process::Pid::from_raw(pid.unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    console.terminate();
     let ended = console.ended();
     assert!(ended.starts_with("Ok(Detached"), "{ended}");
     assert!(until(|| console.count(LEAVE_SCREEN) == 1));
+}
+
+#[test]
+fn a_signal_after_the_run_tells_how_it_ended() {
+    let (folder, _engine) = folder_and_engine();
+    let mut console = Console::start(&folder, true);
+    console.wait_for("engine live");
+    console.press(format!("T{RUN}\r").as_bytes());
+    console.wait_for("RUN ENDED");
+    console.terminate();
+    let ended = console.ended();
+    assert_eq!(ended, "Ok(Ended { exit_code: 0, text: \"all is removed\" })");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn submit(state: &mut State) -> Vec<Effect> {
 }
 
 /// How the console ends if it is left now.
-pub(super) fn exit(state: &State) -> ConsoleExit {
+pub(in crate::console) fn exit(state: &State) -> ConsoleExit {
     let run = state.run().cloned();
     match (&state.ended, &state.link) {
         (Some(end), _) => ConsoleExit::Ended { exit_code: end.exit_code, text: end.text.clone() },

@@ -3,6 +3,8 @@
 mod command;
 mod keys;
 
+pub(super) use keys::exit;
+
 use crokey::KeyCombination;
 
 use crate::{

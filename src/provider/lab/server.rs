@@ -14,13 +14,14 @@ use crate::{
 };
 
 /// The server that runs in this data folder now, if one does. An operator may have restarted it:
-/// what counts is `postmaster.pid`, and that the process named there really works in the folder.
+/// what counts is `postmaster.pid`, and that the process named there is a server that really works
+/// in the folder.
 #[must_use]
 pub(in crate::provider) fn postmaster(data: &Path) -> Option<ProcessIdentity> {
     let pid_file = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid = pid_file.lines().next()?.trim().parse().ok()?;
     let found = process::identity(pid)?;
-    works_in(pid, data).then_some(found)
+    is_server_of(pid, data).then_some(found)
 }
 
 /// Whether the server in this folder says that it takes connections.
@@ -31,19 +32,51 @@ pub(super) fn is_ready(data: &Path) -> bool {
     })
 }
 
-/// Every process that works in this data folder: the server and its helpers, and whoever else
-/// stands there. Only the server's own first process elsewhere than on Linux.
+/// Every process of the server in this data folder: its own, and what they have started. Whoever
+/// else stands there, an operator's shell for example, is none. Only the server's own first process
+/// elsewhere than on Linux.
 #[must_use]
 pub(in crate::provider) fn processes(data: &Path) -> Vec<ProcessIdentity> {
     #[cfg(target_os = "linux")]
     {
-        let pids = process::all_pids().filter(|pid| works_in(*pid, data));
-        pids.filter_map(process::identity).collect()
+        let all: Vec<u32> = process::all_pids().collect();
+        let mut found: Vec<u32> =
+            all.iter().copied().filter(|pid| is_server_of(*pid, data)).collect();
+        // A command that the server runs, to archive for example, stands there as well.
+        let standing: Vec<u32> =
+            all.into_iter().filter(|pid| !found.contains(pid) && works_in(*pid, data)).collect();
+        let is_child = |found: &[u32], pid: &u32| {
+            !found.contains(pid) && process::parent(*pid).is_some_and(|p| found.contains(&p))
+        };
+        while let Some(child) = standing.iter().find(|pid| is_child(&found, pid)) {
+            found.push(*child);
+        }
+        found.into_iter().filter_map(process::identity).collect()
     }
     #[cfg(not(target_os = "linux"))]
     {
         postmaster(data).into_iter().collect()
     }
+}
+
+#[cfg(target_os = "linux")]
+fn is_server_of(pid: u32, data: &Path) -> bool {
+    works_in(pid, data)
+        && fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|exe| exe.file_name().is_some_and(is_server_program))
+}
+
+/// Also one that was replaced since by an upgrade, and one that a distribution starts by a script.
+#[cfg(target_os = "linux")]
+fn is_server_program(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    matches!(name, "postgres" | ".postgres-wrapped")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_server_of(pid: u32, data: &Path) -> bool {
+    works_in(pid, data)
 }
 
 #[cfg(target_os = "linux")]

@@ -64,6 +64,12 @@ async fn a_lab_lives_through_a_crash_and_is_removed_without_a_trace() {
     let session = target::session(&lab.admin_target("d1")).await.unwrap();
     session.batch_execute("UPDATE t SET a = 43").await.unwrap();
 
+    // As an operator's shell that stands in the data folder.
+    let mut bystander = std::process::Command::new("sleep")
+        .arg("600")
+        .current_dir(lab.layout.data())
+        .spawn()
+        .unwrap();
     let before = lab.server().unwrap();
     crash_and_restart(&lab).await;
     let after = lab.server().unwrap();
@@ -110,6 +116,10 @@ async fn a_lab_lives_through_a_crash_and_is_removed_without_a_trace() {
     assert_eq!(verify(&run.0, &resources, |_| None).await, []);
     let again = remove(&run.0, &resources, |_| None, |_| {}).await;
     assert_eq!(again.remaining_count, 0);
+    let unharmed = bystander.try_wait().unwrap().is_none();
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+    assert!(unharmed, "whoever stands in the data folder is not the server's");
 }
 
 const FAKE_GATE: &str = r#"#!/bin/sh
@@ -165,7 +175,22 @@ async fn a_schema_is_made_marked_and_only_then_dropped() {
     assert_eq!(resources.len(), 1);
     assert!(postgres::schema_of(&target, &run.0).await.unwrap());
     assert!(postgres::drop_schema(&target, &other).await.is_err());
+    let mut holder = target::session(&target).await.unwrap();
+    let lock = holder.transaction().await.unwrap();
+    lock.batch_execute("LOCK TABLE \"it's \"\"ours\"\"\".t").await.unwrap();
+    let refused = postgres::drop_schema(&target, &run.0).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is locked by another session"), "{refused}");
+    lock.rollback().await.unwrap();
+
+    let nowhere = |_: &Resource| None;
+    let unseen = verify(&run.0, &resources, nowhere).await;
+    let of_schema = |r: &&crate::provider::Remaining| r.kind == ResourceKind::Schema;
+    let why = &unseen.iter().find(of_schema).unwrap().why;
+    assert!(why.starts_with("cannot be looked at: "), "{why}");
+    let gone = [Resource { state: ResourceState::Gone, ..resources[0].clone() }];
+    assert_eq!(verify(&run.0, &gone, nowhere).await.iter().find(of_schema), None);
     let target_of = |_: &Resource| Some(target.clone());
+    assert!(verify(&run.0, &gone, target_of).await.iter().any(|r| of_schema(&r)), "it lies");
     let mut states = Vec::new();
     let status = remove(&run.0, &resources, target_of, |item| states.push(item.clone())).await;
     assert_eq!(status.remaining_count, 0, "{states:?}");
