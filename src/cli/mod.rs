@@ -1,5 +1,22 @@
 //! The command line: what each command does, and the exit codes.
 
+/// Prints a line on standard output. A reader that has gone, or a full disk, is no reason to panic:
+/// what a command does matters more than what it says.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout().lock(), $($words)*);
+    }};
+}
+
+/// As `say!`, on standard error.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($words)*);
+    }};
+}
+
 mod args;
 mod client;
 mod headless;
@@ -45,14 +62,14 @@ pub fn main() -> u8 {
         Ok(code) => code,
         Err(error) => {
             if error.downcast_ref::<PlanErrors>().is_some() {
-                eprintln!("{error}");
+                tell!("{error}");
                 return exit::USAGE;
             }
             if let Some(usage) = error.downcast_ref::<Usage>() {
-                eprintln!("rampdeck: {usage}");
+                tell!("rampdeck: {usage}");
                 return exit::USAGE;
             }
-            eprintln!("rampdeck: {}", sentence(&error));
+            tell!("rampdeck: {}", sentence(&error));
             exit::FAILED
         }
     }
@@ -133,7 +150,7 @@ async fn operator_command(command: Command) -> Result<u8> {
 }
 
 async fn attach(name: Option<&str>, screen: &ScreenArgs) -> Result<u8> {
-    let entry = registry::find_or_newest(name)?;
+    let entry = registry::find_or_only(name)?;
     if !entry.is_going_on() {
         bail!(
             "run {} is not going on; look at it with `rampdeck status {}`, at what remains with `rampdeck verify {}`",
@@ -165,14 +182,14 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
         // Nothing is said to a terminal that is gone.
         ConsoleExit::HungUp { .. } => Ok(exit::DONE),
         ConsoleExit::Detached { .. } => {
-            println!(
+            say!(
                 "detached: run {0} goes on. Return with: rampdeck attach {0}\nRemove everything it made with: rampdeck teardown {0}",
                 entry.run
             );
             Ok(exit::DONE)
         }
         ConsoleExit::Ended { exit_code, text } => {
-            println!("{text}\nsummary at {}", entry.folder.join("summary.json").display());
+            say!("{text}\nsummary at {}", entry.folder.join("summary.json").display());
             Ok(exit_code)
         }
         ConsoleExit::Lost { .. } => Err(eyre!(
@@ -183,13 +200,13 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
 }
 
 async fn stop(name: Option<&str>) -> Result<u8> {
-    let entry = registry::find_or_newest(name)?;
+    let entry = registry::find_or_only(name)?;
     if !entry.is_going_on() {
         bail!("run {} is not going on: there is nothing to stop", entry.run);
     }
     let mut client = client::Client::connect(&entry.socket, Role::CommandLine).await?;
     client.command(RunCommand::Stop).await?;
-    println!(
+    say!(
         "run {0}: cells and plan ended, resources kept. Remove them with: rampdeck teardown {0}",
         entry.run
     );

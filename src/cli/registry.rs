@@ -42,7 +42,7 @@ impl Entry {
     pub fn forget(&self) {
         let forgotten = self.path().and_then(|path| Ok(std::fs::remove_file(path)?));
         if let Err(error) = forgotten {
-            eprintln!("rampdeck: {} stays in the list of runs: {error}", self.run);
+            tell!("rampdeck: {} stays in the list of runs: {error}", self.run);
         }
     }
 
@@ -181,6 +181,20 @@ pub fn find(name: &str) -> Result<Entry> {
             bail!("found several runs that begin with `{name}`: {}", names.join(", "))
         }
     }
+}
+
+/// The run of this name; without one, the one that is going on: with several, which is meant must
+/// be said.
+pub fn find_or_only(name: Option<&str>) -> Result<Entry> {
+    let going_on: Vec<Entry> = match name {
+        Some(_) => Vec::new(),
+        None => all()?.into_iter().filter(Entry::is_going_on).collect(),
+    };
+    if going_on.len() > 1 {
+        let names: Vec<&str> = going_on.iter().map(|e| e.run.as_str()).collect();
+        bail!("several runs are going on, name one: {}", names.join(", "));
+    }
+    find_or_newest(name)
 }
 
 /// The run of this name; without one, the newest that is going on, or else the newest.

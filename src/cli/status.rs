@@ -25,7 +25,7 @@ pub async fn print(name: Option<&str>, as_json: bool) -> Result<u8> {
         let snapshot = client.snapshot().await?;
         if as_json {
             let status = json!({ "run": entry.run, "going_on": true, "folder": entry.folder, "snapshot": snapshot });
-            println!("{status}");
+            say!("{status}");
         } else {
             print_snapshot(&entry, &snapshot);
         }
@@ -40,14 +40,14 @@ pub async fn print(name: Option<&str>, as_json: bool) -> Result<u8> {
             "run": entry.run, "going_on": false, "state": state, "folder": entry.folder,
             "exit_code": journal.exit_code(), "summary": summary,
         });
-        println!("{status}");
+        say!("{status}");
         return Ok(0);
     }
-    println!("run {} of plan {}: {state}", entry.run, entry.plan);
-    println!("folder {}", entry.folder.display());
+    say!("run {} of plan {}: {state}", entry.run, entry.plan);
+    say!("folder {}", entry.folder.display());
     match summary {
         Some(summary) => print!("{}", crate::report::markdown(&summary)),
-        None => println!("no summary yet; `rampdeck teardown {}` writes it", entry.run),
+        None => say!("no summary yet; `rampdeck teardown {}` writes it", entry.run),
     }
     Ok(0)
 }
@@ -74,12 +74,12 @@ fn print_snapshot(entry: &Entry, snapshot: &Snapshot) {
     let header = &snapshot.header;
     let rehearsal =
         if header.rehearsal { " · REHEARSAL latency added, prices simulated" } else { "" };
-    println!("run {}{rehearsal}", header.id);
+    say!("run {}{rehearsal}", header.id);
     let stage = snapshot
         .stage
         .as_ref()
         .map_or_else(|| "plan done".to_owned(), |s| format!("{} {}/{}", s.name, s.index, s.of));
-    println!(
+    say!(
         "{} · {stage} · {} · {} consoles · folder {}",
         run_state(&snapshot.state),
         format_clock(snapshot.at.seconds_since(header.started)),
@@ -87,23 +87,26 @@ fn print_snapshot(entry: &Entry, snapshot: &Snapshot) {
         entry.folder.display()
     );
     let cost = &snapshot.cost;
-    println!(
+    say!(
         "{} USD accrued · {}/h · guard {} · cap {}",
-        cost.accrued, cost.per_hour, cost.guard, cost.cap
+        cost.accrued,
+        cost.per_hour,
+        cost.guard,
+        cost.cap
     );
     for configuration in &snapshot.configurations {
-        println!("  {:<6} {}", configuration.id, configuration_state(configuration));
+        say!("  {:<6} {}", configuration.id, configuration_state(configuration));
     }
     if let Some(decision) = &snapshot.decision {
         let left = decision.deadline.seconds_since(snapshot.at);
-        println!(
+        say!(
             "DECISION {} · safe default {} in {}",
             decision.question,
             decision.safe,
             format_duration(left)
         );
         for option in &decision.options {
-            println!("  {:<10} {} · + {} USD", option.key, option.label, option.spends);
+            say!("  {:<10} {} · + {} USD", option.key, option.label, option.spends);
         }
     }
 }
@@ -146,17 +149,17 @@ fn configuration_state(configuration: &ConfigurationStatus) -> String {
 pub fn list(as_json: bool) -> Result<u8> {
     let entries = registry::all()?;
     if entries.is_empty() && !as_json {
-        println!("there is no run yet: begin with `rampdeck rehearse`");
+        say!("there is no run yet: begin with `rampdeck rehearse`");
     }
     for entry in entries {
         let state = state_of(&entry);
         if as_json {
-            println!(
+            say!(
                 "{}",
                 json!({ "run": entry.run, "plan": entry.plan, "started": entry.started.rfc3339(), "state": state, "folder": entry.folder })
             );
         } else {
-            println!(
+            say!(
                 "{:<32} {:<20} {state:<28} {}",
                 entry.run,
                 entry.started.rfc3339().get(..19).unwrap_or_default(),
@@ -170,21 +173,16 @@ pub fn list(as_json: bool) -> Result<u8> {
 /// Checks a plan and says what it would do.
 pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
     let plan = plan::load(source.clone(), overrides)?;
-    println!("plan {} is good: scale {}, seed {}", plan.name, plan.scale, plan.seed);
+    say!("plan {} is good: scale {}, seed {}", plan.name, plan.scale, plan.seed);
     for configuration in &plan.configurations {
-        println!(
-            "  {:<6} {} ({})",
-            configuration.id,
-            configuration.title,
-            configuration.source.kind()
-        );
+        say!("  {:<6} {} ({})", configuration.id, configuration.title, configuration.source.kind());
     }
     for stage in &plan.stages {
         match &stage.kind {
             StageKind::Cells { configurations, levels, warmup_s, measure_s, side_by_side } => {
                 let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
                 let how = if *side_by_side { "side by side" } else { "one at a time" };
-                println!(
+                say!(
                     "  {:<10} {} × {} configurations, {how}, {warmup_s} s warm-up + {measure_s} s measured",
                     stage.name,
                     levels.join(", "),
@@ -192,13 +190,10 @@ pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
                 );
             }
             StageKind::Decision { question, safe, deadline_s, .. } => {
-                println!(
-                    "  {:<10} {question} (safe default {safe} after {deadline_s} s)",
-                    stage.name
-                );
+                say!("  {:<10} {question} (safe default {safe} after {deadline_s} s)", stage.name);
             }
         }
     }
-    println!("  budget: guard {} USD, cap {} USD", plan.budget.guard, plan.budget.cap);
+    say!("  budget: guard {} USD, cap {} USD", plan.budget.guard, plan.budget.cap);
     Ok(0)
 }

@@ -45,7 +45,7 @@ pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
             if !yes && !std::io::stdin().is_terminal() {
                 return Err(error);
             }
-            eprintln!("rampdeck: {error}; what carries its mark is looked for");
+            tell!("rampdeck: {error}; what carries its mark is looked for");
             (Entry::unknown(RunId::new(name))?, Some(error))
         }
         Err(error) => return Err(error),
@@ -65,7 +65,7 @@ pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
 /// Ends an engine that cannot be asked. Told to end, it tears its run down itself.
 async fn end_engine(engine: &ProcessIdentity, why: &str) -> Result<()> {
     if process::is_alive(engine) {
-        eprintln!(
+        tell!(
             "rampdeck: the engine cannot be asked ({why}): process {} is told to end; as long as {} s are waited for it, since it may be removing what the run made",
             engine.pid,
             ENGINE_GRACE.as_secs()
@@ -76,7 +76,7 @@ async fn end_engine(engine: &ProcessIdentity, why: &str) -> Result<()> {
         Ended::Quietly => "has ended",
         Ended::Killed => "did not end and was killed",
     };
-    eprintln!("rampdeck: the engine {how}: going on without it");
+    tell!("rampdeck: the engine {how}: going on without it");
     Ok(())
 }
 
@@ -135,7 +135,7 @@ async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
                 }
             }
             Ok(Ok(Some(ServerFrame::Ended { text, .. }))) => {
-                println!("{text}");
+                say!("{text}");
                 return Ok(Through::Done(match remaining {
                     Some(remaining) => said(remaining),
                     None => verify(entry.run.as_str(), urls).await?,
@@ -158,7 +158,7 @@ fn what_is_left_of(entry: &Entry) -> (Option<RunFolder>, JournalReader) {
     match RunFolder::open(entry.folder.clone()) {
         Ok(folder) => {
             let journal = folder.read_journal().unwrap_or_else(|error| {
-                eprintln!(
+                tell!(
                     "rampdeck: {error}: going on without the journal, by the plan and by what carries the run's mark"
                 );
                 JournalReader::default()
@@ -166,7 +166,7 @@ fn what_is_left_of(entry: &Entry) -> (Option<RunFolder>, JournalReader) {
             (Some(folder), journal)
         }
         Err(error) => {
-            eprintln!(
+            tell!(
                 "rampdeck: {error}: going on without the run folder, by what carries the run's mark on this machine; a schema rampdeck_{} in a database of your own is not found so",
                 entry.run.as_str().replace('-', "_")
             );
@@ -252,20 +252,20 @@ async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>)
 fn summarise(folder: &RunFolder) {
     let rebuilt = crate::report::rebuild(folder).and_then(|summary| folder.write_summary(&summary));
     match rebuilt {
-        Ok(()) => println!("summary at {}", folder.summary().display()),
-        Err(error) => eprintln!("rampdeck: the summary cannot be rebuilt: {error}"),
+        Ok(()) => say!("summary at {}", folder.summary().display()),
+        Err(error) => tell!("rampdeck: the summary cannot be rebuilt: {error}"),
     }
 }
 
 fn said(remaining: u64) -> u8 {
-    println!("remaining {remaining}");
+    say!("remaining {remaining}");
     if remaining == 0 { 0 } else { REMAINS }
 }
 
 /// Prints a line of progress when it has something new to say.
 fn show(shown: &mut BTreeMap<String, String>, item: &TeardownItem) {
     if shown.get(&item.id) != Some(&item.state) {
-        println!("  {:<24} {} {}", item.state, item.kind.words(), item.id);
+        say!("  {:<24} {} {}", item.state, item.kind.words(), item.id);
         shown.insert(item.id.clone(), item.state.clone());
     }
 }
@@ -279,7 +279,7 @@ fn schema_targets(
 ) -> Result<SchemaTargets> {
     let Some(folder) = folder else {
         if !urls.is_empty() {
-            eprintln!("rampdeck: --url is of no use without the run's plan");
+            tell!("rampdeck: --url is of no use without the run's plan");
         }
         return Ok(SchemaTargets::new());
     };
@@ -291,13 +291,20 @@ fn schema_targets(
         overrides.push(format!("configuration.{configuration}.url={url}"));
     }
     let source = crate::plan::PlanSource::File(folder.plan());
-    match crate::plan::load(source, &overrides) {
-        Ok(plan) => Ok(engine::schema_targets(&plan, &entry.run)),
+    match crate::plan::load(source.clone(), &overrides) {
+        Ok(plan) => {
+            let targets = engine::schema_targets(&plan, &entry.run);
+            if !urls.is_empty() {
+                let stored = crate::plan::load(source, &[])?;
+                same_databases(&targets, &engine::schema_targets(&stored, &entry.run))?;
+            }
+            Ok(targets)
+        }
         Err(errors) => {
             if !urls.is_empty() {
                 return Err(errors.into());
             }
-            eprintln!(
+            tell!(
                 "rampdeck: the stored plan cannot be read ({errors}): going on with the journal alone"
             );
             Ok(SchemaTargets::new())
@@ -316,7 +323,7 @@ struct Journal {
 impl Journal {
     fn open(folder: Option<&RunFolder>, read: &JournalReader) -> Self {
         let cannot = |error: &ReportError| {
-            eprintln!("rampdeck: the journal cannot be written: {error}");
+            tell!("rampdeck: the journal cannot be written: {error}");
         };
         let writer = folder.and_then(|folder| folder.open_journal().inspect_err(cannot).ok());
         Self { writer, seq: read.last_seq(), epoch: read.last_epoch() + 1 }
@@ -329,7 +336,7 @@ impl Journal {
         if let Some(writer) = &mut self.writer
             && let Err(error) = writer.append(&event)
         {
-            eprintln!("rampdeck: the journal cannot be written: {error}");
+            tell!("rampdeck: the journal cannot be written: {error}");
             self.writer = None;
         }
     }
@@ -345,12 +352,33 @@ pub async fn verify(name: &str, urls: &[String]) -> Result<u8> {
     recorded.extend(schemas_of(&schemas, &journal));
     let remaining = provider::verify(&entry.run, &recorded, target_of).await;
     for thing in &remaining {
-        println!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
+        say!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
     }
     if entry.is_going_on() {
-        println!("the run is going on");
+        say!("the run is going on");
     } else if !remaining.is_empty() {
-        println!("remove it with: rampdeck teardown {}", entry.run);
+        say!("remove it with: rampdeck teardown {}", entry.run);
     }
     Ok(said(remaining.len().try_into().unwrap_or(u64::MAX)))
+}
+
+/// A URL may bring another user or password, never another database: there the schema would be
+/// missed, and taken for gone.
+fn same_databases(given: &SchemaTargets, stored: &SchemaTargets) -> Result<()> {
+    for (id, target) in given {
+        let made_in = stored.get(id);
+        let same = made_in
+            .is_some_and(|made| made.address == target.address && made.database == target.database);
+        if !same {
+            let was = made_in.map(|made| format!("{} at {:?}", made.database, made.address));
+            return Err(Usage(format!(
+                "--url {id}: found database {} at {:?}, allowed: {}, where the schema was made",
+                target.database,
+                target.address,
+                was.unwrap_or_default()
+            ))
+            .into());
+        }
+    }
+    Ok(())
 }

@@ -257,8 +257,10 @@ fn type_number(input: &mut Input, request: InputRequest) -> bool {
     true
 }
 
+/// A letter is kept and then refused in words: dropping it would make another number (`1e9` is
+/// not 19).
 fn is_of_number(request: InputRequest) -> bool {
-    !matches!(request, InputRequest::InsertChar(c) if !(c.is_ascii_digit() || c == '.'))
+    !matches!(request, InputRequest::InsertChar(c) if !(c.is_ascii_alphanumeric() || ".,+-".contains(c)))
 }
 
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {

@@ -19,7 +19,10 @@ mod theme;
 mod update;
 mod view;
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 pub use keymap::KeymapError;
 pub use session::run;
@@ -74,4 +77,12 @@ pub enum ConsoleError {
     Keymap(#[from] KeymapError),
     #[error("the terminal failed: {0}")]
     Terminal(#[source] io::Error),
+}
+
+/// Checks a keymap of the operator's before anything is started with it.
+///
+/// # Errors
+/// When it cannot be read, or a line of it is refused.
+pub fn check_keymap(overlay: Option<&Path>) -> Result<(), KeymapError> {
+    keymap::Keymap::load(overlay).map(|_| ())
 }

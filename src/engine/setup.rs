@@ -24,6 +24,8 @@ use crate::{
 
 /// Schema of the order business in the lab's databases.
 const LAB_SCHEMA: &str = "rampdeck";
+/// Connections of the checks and look-ups beside a cell's own.
+const CHECKS: u32 = 2;
 /// Connections that are not the load's: checks, look-ups, an operator's psql.
 const SPARE_CONNECTIONS: u32 = 24;
 
@@ -212,10 +214,15 @@ impl Setup {
         let facts = provider::postgres::preflight(target).await.map_err(|e| e.to_string())?;
         let needed = self.plan.largest_cell();
         let free = facts.max_connections.saturating_sub(facts.connections_in_use);
-        if needed > free {
+        if needed + CHECKS > free {
             return Err(format!(
-                "the server allows {} connections, {} are in use, and the plan's largest cell needs {needed}",
+                "the server allows {} connections, {} are in use, and the plan's largest cell needs {needed}, the checks {CHECKS}",
                 facts.max_connections, facts.connections_in_use
+            ));
+        }
+        if let Some(limit) = facts.connection_limit.filter(|limit| needed + CHECKS > *limit) {
+            return Err(format!(
+                "the role or the database allows {limit} connections, and the plan's largest cell needs {needed}, the checks {CHECKS}"
             ));
         }
         self.recorder.step(None, format!("PostgreSQL {}", facts.version));

@@ -28,6 +28,8 @@ pub enum DatabaseError {
     Record(#[from] RecordError),
     #[error("{what} is locked by another session")]
     Locked { what: String },
+    #[error("{what}: others' objects depend on schema {schema}; drop them, then tear down again")]
+    DependedOn { schema: String, what: String },
     #[error("{act} failed: {}", told(source))]
     Statement { act: String, source: tokio_postgres::Error },
     #[error(
@@ -48,6 +50,8 @@ pub struct ServerFacts {
     /// As the server writes it, for example `16.4`.
     pub version: String,
     pub max_connections: u32,
+    /// Connections that this role, and this database, may have at once; `None` without a limit.
+    pub connection_limit: Option<u32>,
     /// Connections of clients, ours included.
     pub connections_in_use: u32,
     /// How far the server's clock is ahead of ours, in ms; uncertain by half of `round_trip_ms`.
@@ -64,7 +68,11 @@ pub async fn preflight(target: &TargetSpec) -> Result<ServerFacts, DatabaseError
     const FACTS: &str = "SELECT current_setting('server_version'), \
                          current_setting('max_connections')::int8, \
                          (SELECT count(*) FROM pg_stat_activity \
-                          WHERE backend_type = 'client backend')::int8";
+                          WHERE backend_type = 'client backend')::int8, \
+                         (SELECT min(l) FROM (SELECT rolconnlimit AS l FROM pg_roles \
+                          WHERE rolname = current_user UNION ALL SELECT datconnlimit \
+                          FROM pg_database WHERE datname = current_database()) AS limits \
+                          WHERE l >= 0)::int8";
     const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8";
     let client = target::session(target).await?;
     let row = client.query_one(FACTS, &[]).await.map_err(failed("asking the server's state"))?;
@@ -78,6 +86,7 @@ pub async fn preflight(target: &TargetSpec) -> Result<ServerFacts, DatabaseError
     Ok(ServerFacts {
         version: row.get(0),
         max_connections: number(1),
+        connection_limit: row.get::<_, Option<i64>>(3).and_then(|n| u32::try_from(n).ok()),
         connections_in_use: number(2),
         clock_offset_ms: clock.get::<_, f64>(0) - ours,
         round_trip_ms,
@@ -131,7 +140,17 @@ pub async fn make_schema(
     Ok(())
 }
 
-/// Drops the run's schema with all that is in it; one that is not there is gone.
+/// The tables in a schema, named in full.
+async fn tables_of(client: &Client, schema: &str) -> Result<Vec<String>, DatabaseError> {
+    const TABLES: &str = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables \
+                          WHERE schemaname = $1 ORDER BY tablename";
+    let rows = client.query(TABLES, &[&schema]).await;
+    let rows = rows.map_err(failed(format!("listing the tables of schema {schema}")))?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Drops the run's schema with its tables; one that is not there is gone. Where somebody else's
+/// object depends on it, it stays and the error names that.
 ///
 /// # Errors
 /// When a schema of this name is not the run's, or cannot be dropped.
@@ -142,14 +161,28 @@ pub(super) async fn drop_schema(target: &TargetSpec, run: &RunId) -> Result<(), 
         Found::Nothing => Ok(()),
         Found::Ours => {
             // Set for the transaction alone: a pooler would hand a session's setting to others.
+            // Without CASCADE: what others have built on it is not ours to drop.
+            let tables = tables_of(&client, schema).await?;
+            let drop_tables = match tables.as_slice() {
+                [] => String::new(),
+                tables => format!("DROP TABLE {};", tables.join(", ")),
+            };
             let sql = format!(
-                "BEGIN; SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; DROP SCHEMA {} CASCADE; COMMIT",
+                "BEGIN; SET LOCAL lock_timeout = '{LOCK_PATIENCE}'; {drop_tables} \
+                 DROP SCHEMA {}; COMMIT",
                 quoted(schema)
             );
             let dropped = client.batch_execute(&sql).await;
             dropped.map_err(|source| match source.code() {
                 Some(code) if *code == SqlState::LOCK_NOT_AVAILABLE => {
                     DatabaseError::Locked { what: format!("schema {schema}") }
+                }
+                Some(code) if *code == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+                    let on_it = source.as_db_error().and_then(|e| e.detail()).unwrap_or_default();
+                    DatabaseError::DependedOn {
+                        schema: schema.clone(),
+                        what: on_it.replace('\n', "; "),
+                    }
                 }
                 _ => failed(format!("dropping schema {schema}"))(source),
             })

@@ -196,7 +196,10 @@ pub(super) fn summary(cells: &[CellRecord]) -> super::Summary {
         header: &run_header(),
         ended: None,
         configurations: &configurations(),
-        cells,
+        cells: &cells
+            .iter()
+            .map(|record| (record.configuration.clone(), super::cell_summary(record)))
+            .collect::<Vec<_>>(),
         cost: &cost_status(),
         cost_lines: &cost_lines(),
         teardown: None,

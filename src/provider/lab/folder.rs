@@ -57,8 +57,9 @@ fn failed(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderErr
 /// unlike `/tmp`, is on a disk), else one in the user's cache.
 #[must_use]
 pub fn base() -> PathBuf {
-    if let Some(dir) = absolute_from("RAMPDECK_LAB_DIR") {
-        return dir;
+    if let Some(dir) = env::var_os("RAMPDECK_LAB_DIR").filter(|dir| !dir.is_empty()) {
+        let dir = PathBuf::from(dir);
+        return std::path::absolute(&dir).unwrap_or(dir);
     }
     let shared = Path::new("/var/tmp");
     let user = rustix::process::geteuid().as_raw();
