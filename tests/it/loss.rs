@@ -118,7 +118,7 @@ fn a_run_of_which_no_file_is_left_is_removed_by_its_mark() {
     let run = place.headless(&short(&["--headless"]));
     let started = run.event("run_started");
     let name = started["run"].as_str().unwrap().to_owned();
-    run.event("agent_started");
+    run.wait("a measuring cell", |line| line["state"] == "measure");
     kill("-KILL", &started["pid"].to_string());
     drop(run);
     std::fs::remove_dir_all(place.path("data")).unwrap();

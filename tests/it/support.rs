@@ -44,7 +44,7 @@ impl Place {
         let folder = tempfile::Builder::new().prefix("rd-").tempdir_in("/tmp").unwrap();
         use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        for name in ["data", "lab", "run"] {
+        for name in ["data", "lab"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::set_permissions(folder.path().join("lab"), std::fs::Permissions::from_mode(0o755))
@@ -64,11 +64,7 @@ impl Place {
     }
 
     fn environment(&self) -> Vec<(&'static str, PathBuf)> {
-        vec![
-            ("XDG_DATA_HOME", self.path("data")),
-            ("XDG_RUNTIME_DIR", self.path("run")),
-            ("RAMPDECK_LAB_DIR", self.path("lab")),
-        ]
+        vec![("XDG_DATA_HOME", self.path("data")), ("RAMPDECK_LAB_DIR", self.path("lab"))]
     }
 
     /// The binary with these arguments, not yet started.
@@ -181,6 +177,9 @@ impl Place {
         wait_for("processes of the run to be gone", || self.processes().is_empty().then_some(()));
         let lab: Vec<_> = std::fs::read_dir(self.path("lab")).unwrap().flatten().collect();
         assert!(lab.is_empty(), "left in the lab folder: {lab:?}");
+        let sockets = std::fs::read_dir(self.path("data/rampdeck/sockets"));
+        let sockets: Vec<_> = sockets.into_iter().flatten().flatten().collect();
+        assert!(sockets.is_empty(), "left of the sockets: {sockets:?}");
     }
 }
 
