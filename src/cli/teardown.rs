@@ -15,6 +15,7 @@ use super::{
     registry::{self, Entry, UnknownRun},
 };
 use crate::{
+    cost::Meter,
     engine::{self, SchemaTargets},
     link::{Role, ServerFrame},
     model::{
@@ -25,7 +26,7 @@ use crate::{
         self,
         process::{self, Ended},
     },
-    report::{Journal as JournalFile, JournalReader, ReportError, RunFolder},
+    report::{Journal as JournalFile, JournalReader, ReportError, RunFolder, Summary},
 };
 
 /// How a run ends whose engine was lost.
@@ -250,11 +251,52 @@ async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>)
 
 /// The summary of a run whose engine is gone, from its journal and recordings.
 fn summarise(folder: &RunFolder) {
-    let rebuilt = crate::report::rebuild(folder).and_then(|summary| folder.write_summary(&summary));
+    let rebuilt = crate::report::rebuild(folder).and_then(|mut summary| {
+        bill(folder, &mut summary)?;
+        folder.write_summary(&summary)
+    });
     match rebuilt {
         Ok(()) => say!("summary at {}", folder.summary().display()),
         Err(error) => tell!("rampdeck: the summary cannot be rebuilt: {error}"),
     }
+}
+
+/// Brings the bill up to the teardown: the engine's last word is as old as its last cell. Each
+/// configuration bills from its first resource until the teardown ended, and for the attempts in
+/// its cells' logs.
+fn bill(folder: &RunFolder, summary: &mut Summary) -> Result<(), ReportError> {
+    let Ok(plan) = crate::plan::load(crate::plan::PlanSource::File(folder.plan()), &[]) else {
+        tell!(
+            "rampdeck: the stored plan cannot be read: the costs are those of the last cell's end"
+        );
+        return Ok(());
+    };
+    let journal = folder.read_journal()?;
+    let mut meter = Meter::new(&plan);
+    let mut now = UnixMs::now();
+    for event in journal.events() {
+        match &event.kind {
+            EventKind::ResourceMade { resource } => {
+                if let Some(configuration) = &resource.configuration {
+                    meter.exists_from(configuration, event.at);
+                }
+            }
+            EventKind::TeardownEnded { remaining_count: 0, .. } => now = event.at,
+            _ => {}
+        }
+    }
+    for start in journal.cells_started() {
+        if let Some(log) = folder.read_hlog(&start.cell)? {
+            meter.attempts(&start.configuration, log.attempts);
+        }
+    }
+    summary.cost.accrued = meter.accrued(now);
+    summary.cost.projected = summary.cost.accrued;
+    summary.cost.lines = meter.lines(now);
+    for configuration in &mut summary.configurations {
+        configuration.cost.accrued = meter.accrued_of(&configuration.id, now);
+    }
+    Ok(())
 }
 
 fn said(remaining: u64) -> u8 {

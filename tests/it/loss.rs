@@ -105,6 +105,9 @@ fn a_killed_engine_leaves_everything_to_be_found_removed_and_reported() {
     assert_eq!(summary["teardown"]["remaining_count"], 0);
     let cells = contract::cells(&summary);
     assert_eq!(cells.len(), 4, "the partial cells are kept");
+    let accrued = summary["cost"]["accrued"].as_str().unwrap().parse::<f64>().unwrap();
+    assert!(accrued > 0.0, "what was there until the teardown has cost something");
+    assert_eq!(summary["cost"]["accrued"], summary["cost"]["projected"]);
     for cell in cells {
         assert_eq!(cell["verdict"], "INVALID");
         assert_eq!(cell["reasons"][0]["code"], "engine_lost");

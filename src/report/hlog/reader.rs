@@ -27,6 +27,8 @@ pub struct CellLog {
     pub header: Option<CellHeader>,
     /// Whole windows of every phase.
     pub windows: u64,
+    /// Attempts of every phase: what bills by the attempt.
+    pub attempts: u64,
     /// `None` where no window of the measured span was written.
     pub measured: Option<MeasuredSpan>,
 }
@@ -71,6 +73,7 @@ pub(in crate::report) fn read(path: &Path) -> Result<CellLog, ReportError> {
     Ok(CellLog {
         header: replay.header,
         windows: replay.windows,
+        attempts: replay.attempts,
         measured: replay.measured.map(Accumulated::finish),
     })
 }
@@ -79,6 +82,7 @@ pub(in crate::report) fn read(path: &Path) -> Result<CellLog, ReportError> {
 struct Replay {
     header: Option<CellHeader>,
     windows: u64,
+    attempts: u64,
     /// The measured histograms of the window whose closing line has not come yet.
     open: Open,
     measured: Option<Accumulated>,
@@ -121,6 +125,7 @@ impl Replay {
     fn close_window(&mut self, window: &WindowLine) -> Result<(), String> {
         let open = std::mem::take(&mut self.open);
         self.windows += 1;
+        self.attempts += window.counts.attempts;
         if window.phase == Phase::Measure {
             self.measured.get_or_insert_with(|| Accumulated::begin(window)).add(window, open)?;
         }
