@@ -210,6 +210,7 @@ impl Supervisor {
                 text: format!("{cell} does not start: its ids cannot be put on disk: {error}"),
             });
             self.give_up(request.planned);
+            self.failure.get_or_insert("a cell's ids could not be put on disk".to_owned());
             self.exit_code = self.exit_code.max(1);
             return;
         }

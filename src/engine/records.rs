@@ -34,7 +34,8 @@ impl Supervisor {
         let record = self.judged(at, checking, report);
         if let Err(error) = self.folder.write_cell(&record) {
             let text = format!("{cell}: its record cannot be written: {error}");
-            self.journal.note(EventKind::Note { level: Level::Error, text });
+            self.journal.note(EventKind::Note { level: Level::Error, text: text.clone() });
+            self.failure.get_or_insert(text);
             self.exit_code = self.exit_code.max(1);
         }
         let tps = tps(&record.result);

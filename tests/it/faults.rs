@@ -156,3 +156,34 @@ fn a_restarted_server_is_survived_by_the_cell() {
         assert!(seen.iter().any(|class| classes.contains_key(*class)), "{classes:?}");
     }
 }
+
+#[test]
+fn a_killed_gate_takes_its_configuration_out_and_the_run_goes_on() {
+    let place = Place::new();
+    let out = place.path("out");
+    let mut run = place.headless(&short(&[
+        "--headless",
+        "--out",
+        out.to_str().unwrap(),
+        "--set",
+        "stage.main-or-stop.decision.deadline_s=1",
+    ]));
+    let gate = run.wait("D1's gate", |line| {
+        line["event"] == "resource_made" && line["resource"]["id"] == "gate D1"
+    });
+    run.wait("a measured second", |line| {
+        line["state"] == "measure" && line["succeeded"].as_f64().is_some_and(|n| n > 0.0)
+    });
+    let pid = gate["resource"]["process"]["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    run.wait("the loss told", |line| {
+        line["event"] == "note" && line["text"].as_str().unwrap().contains("gate died")
+    });
+    assert_eq!(run.end(), 1);
+    assert!(run.event("run_ended")["text"].as_str().unwrap().contains("gate died"));
+    place.assert_nothing_left();
+    let summary = json(&out.join("summary.json"));
+    let explored: Vec<&Value> =
+        contract::cells(&summary).into_iter().filter(|cell| cell["stage"] == "explore").collect();
+    assert_eq!(explored.len(), 3, "the others go on");
+}
