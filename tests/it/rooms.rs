@@ -14,7 +14,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("workload", &["model", "target"]),
     ("load", &["model", "link", "target", "workload"]),
     ("wire", &["model"]),
-    ("provider", &["model", "plan", "target", "wire"]),
+    ("provider", &["model", "plan", "target"]),
     ("cost", &["model", "plan"]),
     ("link", &["model"]),
     ("console", &["model", "link"]),
