@@ -257,10 +257,11 @@ fn type_number(input: &mut Input, request: InputRequest) -> bool {
     true
 }
 
-/// A letter is kept and then refused in words: dropping it would make another number (`1e9` is
-/// not 19).
+/// What belongs to some way of writing a number is kept, and refused in words where it is not
+/// ours: dropping it would make another number (`1e9` is not 19). Other letters are keys.
 fn is_of_number(request: InputRequest) -> bool {
-    !matches!(request, InputRequest::InsertChar(c) if !(c.is_ascii_alphanumeric() || ".,+-".contains(c)))
+    let InputRequest::InsertChar(c) = request else { return true };
+    c.is_ascii_digit() || ".,_+-eEkKM".contains(c)
 }
 
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {
