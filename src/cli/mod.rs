@@ -206,8 +206,11 @@ async fn stop(name: Option<&str>) -> Result<u8> {
     }
     let mut client = client::Client::connect(&entry.socket, Role::CommandLine).await?;
     client.command(RunCommand::Stop).await?;
+    let deadline = client.snapshot().await?.decision.map_or_else(String::new, |decision| {
+        format!(" until {} UTC", decision.deadline.time_of_day())
+    });
     say!(
-        "run {0}: cells and plan ended, resources kept. Remove them with: rampdeck teardown {0}",
+        "run {0}: cells and plan ended, resources kept{deadline}. Remove them with: rampdeck teardown {0}",
         entry.run
     );
     Ok(exit::DONE)

@@ -247,8 +247,9 @@ impl Supervisor {
             }
             Input::Command { command, by, answer } => {
                 let refused = self.command(command, by);
-                let _ = answer.send(refused);
+                // Before the answer: who reads on after it sees what it changed.
                 self.send_snapshot();
+                let _ = answer.send(refused);
             }
             Input::Provider(message) => self.provider(message),
             Input::SetUp(result) => self.set_up(*result),

@@ -176,6 +176,7 @@ fn the_command_line_finds_runs_by_name() {
     assert_eq!(refused.status.code(), Some(2), "without a terminal the name cannot be typed");
     let stopped = place.output(&["stop", &name]);
     assert_eq!(stopped.status.code(), Some(0), "{}", String::from_utf8_lossy(&stopped.stderr));
+    assert!(String::from_utf8_lossy(&stopped.stdout).contains("resources kept until"));
     let teardown = place.output(&["teardown", &name, "--yes"]);
     assert_eq!(teardown.status.code(), Some(0), "{}", String::from_utf8_lossy(&teardown.stderr));
     assert!(String::from_utf8_lossy(&teardown.stdout).contains("remaining 0"));
