@@ -22,8 +22,6 @@ use crate::{
     workload,
 };
 
-/// Schema of the order business in the lab's databases.
-const LAB_SCHEMA: &str = "rampdeck";
 /// Connections of the checks and look-ups beside a cell's own.
 const CHECKS: u32 = 2;
 /// Connections that are not the load's: checks, look-ups, an operator's psql.
@@ -151,7 +149,7 @@ impl Setup {
             .map_err(|e| e.to_string())?;
         let template = "rampdeck_template";
         lab.create_database(template, None).await.map_err(|e| e.to_string())?;
-        let rows = self.load_data(&in_lab(&lab, template), None).await?;
+        let rows = self.load_data(&lab.admin_target(template), None).await?;
         for configuration in lab_configurations {
             let Source::Lab { gate, faults } = &configuration.source else { continue };
             let id = &configuration.id;
@@ -169,8 +167,8 @@ impl Setup {
             let gate = lab.start_gate(&self.exe, order).await.map_err(|e| e.to_string())?;
             endpoints.push(Endpoint {
                 configuration: id.clone(),
-                target: TargetSpec { schema: LAB_SCHEMA.to_owned(), ..gate.target.clone() },
-                direct: in_lab(&lab, &database),
+                target: gate.target.clone(),
+                direct: lab.admin_target(&database),
                 gate: Some(gate),
                 rows,
                 seconds: began.elapsed().as_secs_f64(),
@@ -250,11 +248,6 @@ impl Setup {
         .map_err(|e| e.to_string())?;
         Ok(report.rows.total())
     }
-}
-
-/// The lab's database past its gate, with the schema of the order business.
-fn in_lab(lab: &Lab, database: &str) -> TargetSpec {
-    TargetSpec { schema: LAB_SCHEMA.to_owned(), ..lab.admin_target(database) }
 }
 
 fn loading(progress: workload::data::LoadProgress) -> String {
