@@ -14,8 +14,8 @@ use super::{
 use crate::{
     model::{
         AgentCommand, AgentReport, AttemptRange, CellEnd, CellId, CellOrder, CellResult,
-        ConfigurationId, EventKind, Level, Phase, ResourceKind, ResourceState, RunState,
-        RunnerSample, UnixMs, Window, WorkloadSpec,
+        ConfigurationId, ConnectionLife, EventKind, Level, Phase, ResourceKind, ResourceState,
+        RunState, RunnerSample, Shape, UnixMs, Window, WorkloadSpec,
     },
     provider::process,
     report::{CellHeader, HlogWriter},
@@ -286,6 +286,8 @@ impl Supervisor {
             workload: WorkloadSpec { mix: self.plan.mix, scale: self.plan.scale },
             retry: self.plan.retry,
             backlog: self.plan.load.backlog,
+            shape: Shape::default(),
+            life: ConnectionLife::default(),
         }
     }
 

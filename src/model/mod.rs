@@ -17,6 +17,7 @@ mod profile;
 mod recording;
 mod resource;
 mod secret;
+mod shape;
 mod slo;
 mod snapshot;
 mod time;
@@ -45,6 +46,7 @@ pub use resource::{
     ProcessIdentity, Resource, ResourceKind, ResourceState, TeardownItem, TeardownStatus,
 };
 pub use secret::Secret;
+pub use shape::{ConnectionLife, PoolShape, RoundTrips, Shape, Statements};
 pub use slo::{LatencyObjective, Slo};
 pub use snapshot::{
     AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, CostStatus, GateStatus,

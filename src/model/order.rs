@@ -4,7 +4,10 @@ use std::{net::IpAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellId, CellResult, ConfigurationId, Load, Phase, RunnerSample, Secret, Window};
+use super::{
+    CellId, CellResult, ConfigurationId, ConnectionLife, Load, Phase, RunnerSample, Secret, Shape,
+    Window,
+};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +136,10 @@ pub struct CellOrder {
     /// Most arrivals that may wait for a connection before further ones are shed; `None`: no bound
     /// but the connection wait timeout.
     pub backlog: Option<u64>,
+    #[serde(default)]
+    pub shape: Shape,
+    #[serde(default)]
+    pub life: ConnectionLife,
 }
 
 /// Engine to agent.

@@ -19,8 +19,8 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage};
 use super::cell::{self, Ran};
 use crate::{
     model::{
-        Arrivals, AttemptRange, CellId, CellOrder, Class, ConfigurationId, Load, Mix, RetryPolicy,
-        TargetSpec, WorkloadSpec,
+        Arrivals, AttemptRange, CellId, CellOrder, Class, ConfigurationId, ConnectionLife, Load,
+        Mix, RetryPolicy, Shape, TargetSpec, WorkloadSpec,
     },
     workload::{AttemptError, Done, Reached, Workload},
 };
@@ -71,6 +71,8 @@ fn order(target: TargetSpec, load: Load) -> CellOrder {
         workload: WorkloadSpec { mix: Mix::default(), scale: 0.001 },
         retry: RetryPolicy { base_ms: 1.0, cap_ms: 20.0, ..RetryPolicy::default() },
         backlog: None,
+        shape: Shape::default(),
+        life: ConnectionLife::default(),
     }
 }
 
