@@ -197,6 +197,7 @@ impl<W: Workload> Local<W> {
         *self.recorder.borrow_mut() = Some(Recorder::new(
             self.shared.key,
             self.part,
+            self.slots.len(),
             Arc::clone(&course),
             self.reports.clone(),
         ));

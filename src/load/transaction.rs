@@ -27,16 +27,17 @@ const PROOF_LIMIT: Duration = Duration::from_secs(1);
 const RECONNECT_FIRST_NS: u64 = 50 * MS_NS;
 const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
 
-/// Runs the transaction of an arrival on the worker's connection, which was free from `free` on,
+/// Runs the transaction of an arrival on a worker's connection, which was free from `free` on,
 /// and records it. The connection is replaced or gone afterwards where its state is in doubt.
 /// Gives the moment at which the transaction ended.
 pub(super) async fn run<W: Workload>(
     local: &Local<W>,
-    slot: &Slot,
+    worker: usize,
     held: &mut Option<Held<W::Session>>,
     arrival: Arrival,
     free: u64,
 ) -> u64 {
+    let slot = &local.slots[worker];
     let workload = &local.shared.workload;
     let transaction = workload.draw(arrival.ordinal);
     let class = workload.class(&transaction);
@@ -62,9 +63,11 @@ pub(super) async fn run<W: Workload>(
         class,
         outcome,
         attempts: run.attempts,
+        worker,
         connection_wait_ns: free.saturating_sub(arrival.intended),
         schedule_lag_ns: start.saturating_sub(ready),
         service_ns: done.saturating_sub(start),
+        read_lag_ns: None,
     };
     local.end(&ended, arrival.measured, done);
     done
