@@ -16,7 +16,10 @@ use super::{
     usage::{self, Meter},
 };
 use crate::{
-    model::{AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, RunnerSample},
+    model::{
+        AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, PoolShape,
+        RunnerSample,
+    },
     workload::Workload,
 };
 
@@ -191,14 +194,18 @@ where
         };
         let key = self.next_key;
         self.next_key += 1;
-        let connections = order.load.connections();
+        // A partition stays on one thread, as a process of the application has one.
+        let workers = match order.shape.pool {
+            PoolShape::Claim => order.load.connections(),
+            PoolShape::Pool { partitions, .. } => partitions,
+        };
         let first = self.first_thread(&order.configuration);
         let of = self.threads.len();
-        let parts = of.min(usize::try_from(connections).unwrap_or(of)).max(1);
+        let parts = of.min(usize::try_from(workers).unwrap_or(of)).max(1);
         let threads: Vec<usize> = (0..parts).map(|part| (first + part) % of).collect();
         let shared = Arc::new(CellShared { key, order, workload });
         (self.report)(AgentReport::Phase { cell, phase: Phase::Opening });
-        for (part, workers) in shares(connections, parts).enumerate() {
+        for (part, workers) in shares(workers, parts).enumerate() {
             let shared = Arc::clone(&shared);
             self.send(threads[part], ThreadCommand::Open { shared, part, workers });
         }

@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use super::{
     clock,
     failure::{CONNECT_FAILED, Failure, Meaning},
+    tally::POOL_TIMEOUT,
 };
 use crate::{
     model::{CellOrder, Shape, TargetSpec},
@@ -39,6 +40,10 @@ pub(super) enum OpenError {
     Silent {
         limit: Duration,
     },
+    /// All connections of a pool were in use for too long.
+    NoneFree {
+        limit: Duration,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -54,6 +59,9 @@ impl fmt::Display for OpenError {
             Self::Silent { limit } => {
                 write!(f, "a new connection was not ready within {} ms", limit.as_millis())
             }
+            Self::NoneFree { limit } => {
+                write!(f, "no connection of the pool became free within {} ms", limit.as_millis())
+            }
         }
     }
 }
@@ -65,6 +73,7 @@ impl OpenError {
             Self::Connect(error) => error.sqlstate().unwrap_or(CONNECT_FAILED),
             Self::Prepare(error) => error.code().unwrap_or(CONNECT_FAILED),
             Self::Silent { .. } => CONNECT_FAILED,
+            Self::NoneFree { .. } => POOL_TIMEOUT,
         }
     }
 
@@ -77,7 +86,7 @@ impl OpenError {
                 _ => false,
             },
             Self::Prepare(error) => Failure::read(error).meaning == Meaning::Refused,
-            Self::Silent { .. } => false,
+            Self::Silent { .. } | Self::NoneFree { .. } => false,
         }
     }
 }

@@ -27,6 +27,7 @@ mod link;
 mod local;
 mod merge;
 mod message;
+mod pooled;
 mod recorder;
 mod run;
 mod schedule;

@@ -9,14 +9,14 @@ use super::{
     local::{Given, Held, Local, Slot},
     message::ThreadReport,
     schedule::{Arrival, Claim},
-    transaction,
+    transaction::{self, Opener, Taken},
 };
 use crate::workload::Workload;
 
 /// How many empty round trips tell the median.
-const PROBES: usize = 9;
+pub(super) const PROBES: usize = 9;
 /// How long one may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(5);
 /// Bounds of the wait before an opening that failed is tried again.
 const REOPEN_FIRST_NS: u64 = 50 * MS_NS;
 const REOPEN_MOST_NS: u64 = 1_000 * MS_NS;
@@ -56,9 +56,17 @@ async fn open<W: Workload>(local: &Local<W>, kept: Option<Link>) -> Result<Held,
     {
         return Ok(local.hold(link));
     }
+    open_patiently(local, local).await
+}
+
+/// Opens a connection, trying again until the opening's limit.
+pub(super) async fn open_patiently<W: Workload, O: Opener>(
+    local: &Local<W>,
+    opener: &O,
+) -> Result<O::Held, OpenError> {
     let mut bound = REOPEN_FIRST_NS;
     loop {
-        let error = match local.open().await {
+        let error = match opener.open().await {
             Ok(held) => return Ok(held),
             Err(error) => error,
         };
@@ -78,9 +86,7 @@ async fn wait_for_go<W: Workload>(local: &Local<W>, index: usize, held: &mut Opt
     loop {
         let given = match held {
             Some(Held { link, .. }) => given(link, slot).await,
-            None => {
-                Some(poll_fn(|_| slot.taken().map_or(std::task::Poll::Pending, Into::into)).await)
-            }
+            None => Some(slot.given().await),
         };
         match given {
             Some(Given::Probe) => {
@@ -130,14 +136,15 @@ async fn serve<W: Workload>(
             let (from, to) = course.measured();
             let measured = || (from..to).contains(&clock::now());
             tokio::select! {
-                opened = transaction::reopen(local, u64::MAX, measured) => *held = opened,
+                opened = transaction::reopen(local, local, u64::MAX, measured) => *held = opened,
                 () = local.over() => return,
             }
             free = clock::now();
         }
         match source.next(held, free).await {
             Next::Run(arrival, free_at) => {
-                free = transaction::run(local, index, held, arrival, free_at).await;
+                let taken = Taken::by_claim(arrival, free_at);
+                free = transaction::run(local, local, index, held, taken).await;
             }
             Next::Lost => *held = None,
             Next::Over => return,

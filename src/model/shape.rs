@@ -65,6 +65,17 @@ pub struct Shape {
     pub pool: PoolShape,
 }
 
+impl Shape {
+    /// Pools side by side; 1 where connections are claimed.
+    #[must_use]
+    pub const fn partitions(&self) -> u32 {
+        match self.pool {
+            PoolShape::Claim => 1,
+            PoolShape::Pool { partitions, .. } => partitions,
+        }
+    }
+}
+
 /// How a configuration's connections are opened, replaced and retired.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionLife {

@@ -8,7 +8,9 @@ mod connect;
 mod driver;
 mod error;
 mod pool;
+mod pooled;
 mod session;
+mod spelling;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -19,6 +21,7 @@ pub use connect::session;
 pub use driver::{Driver, ReadLag};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use pool::pool;
+pub use pooled::{ConnectionPool, GetError, Pooled};
 pub use session::{
     ParameterType, Replies, Request, Row, ServerError, Session, SessionError, Statement, TripError,
     Value,

@@ -7,6 +7,7 @@ mod business;
 mod cells;
 mod fake;
 mod outcomes;
+mod pools;
 mod timing;
 
 use std::{
