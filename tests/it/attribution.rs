@@ -81,6 +81,7 @@ enum Disturb {
     /// All of the agent.
     Agent,
     /// One load thread of it.
+    #[cfg(debug_assertions)]
     Thread(usize),
 }
 
@@ -142,6 +143,7 @@ fn run(order: CellOrder, disturb: Disturb) -> CellResult {
                         tokio::time::sleep(STALL).await;
                         agent.signal(Signal::CONT);
                     }
+                    #[cfg(debug_assertions)]
                     Disturb::Thread(thread) => {
                         let ms = u64::try_from(STALL.as_millis()).unwrap();
                         agent.send(AgentCommand::Stall { thread, ms }).await;
@@ -199,6 +201,8 @@ fn an_agent_that_is_stopped_is_blamed_itself() {
     assert!(result.runner.threads.iter().all(|thread| thread.stalls >= u64::from(STALLS)));
 }
 
+/// The hook that stalls a thread is not in a release.
+#[cfg(debug_assertions)]
 #[test]
 fn one_stalled_load_thread_is_named_and_the_others_take_its_arrivals() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {

@@ -5,13 +5,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[cfg(debug_assertions)]
+use super::cells::Agent;
 use super::{
     READS,
-    cells::Agent,
     fake::{FakeServer, Reply},
     open, order, run,
 };
-use crate::model::{AgentCommand, Arrivals, Blamed, Phase};
+#[cfg(debug_assertions)]
+use crate::model::{AgentCommand, Phase};
+use crate::model::{Arrivals, Blamed};
 
 /// The database freezes for half of a cell: what waited behind it is the database's too, long
 /// after it has thawed.
