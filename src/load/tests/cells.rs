@@ -18,14 +18,14 @@ use crate::{
 };
 
 /// The collector with its channels.
-struct Agent {
+pub(super) struct Agent {
     commands: UnboundedSender<AgentCommand>,
     reports: UnboundedReceiver<AgentReport>,
 }
 
 impl Agent {
     /// Runs `script` beside the collector.
-    fn with<F: Future<Output = ()>>(script: impl FnOnce(Self) -> F) {
+    pub(super) fn with<F: Future<Output = ()>>(script: impl FnOnce(Self) -> F) {
         alone(async {
             let (commands, inbox) = unbounded_channel();
             let (outbox, reports) = unbounded_channel();
@@ -42,11 +42,11 @@ impl Agent {
         });
     }
 
-    fn run(&self, order: &CellOrder) {
+    pub(super) fn run(&self, order: &CellOrder) {
         self.send(AgentCommand::Run(Box::new(order.clone())));
     }
 
-    fn send(&self, command: AgentCommand) {
+    pub(super) fn send(&self, command: AgentCommand) {
         self.commands.send(command).unwrap();
     }
 
@@ -58,12 +58,12 @@ impl Agent {
         }
     }
 
-    async fn phase(&mut self, cell: &CellId, phase: Phase) {
+    pub(super) async fn phase(&mut self, cell: &CellId, phase: Phase) {
         let wanted = AgentReport::Phase { cell: cell.clone(), phase };
         self.until(|report| (report == wanted).then_some(())).await;
     }
 
-    async fn result(&mut self) -> CellResult {
+    pub(super) async fn result(&mut self) -> CellResult {
         self.until(|report| match report {
             AgentReport::Ended(result) => Some(*result),
             _ => None,

@@ -67,6 +67,25 @@ fn every_reason_is_told_and_text_from_elsewhere_stays_in_its_cell() {
 }
 
 #[test]
+fn errors_tails_and_overflow_of_each_cell_are_told() {
+    let text = markdown(&summary(&[record("D1-001", closed(64))]));
+    assert!(text.contains("Who made the slowest 1 %:\n\n- D1-001: p99 "), "{text}");
+    let errors = "| cell | SQLSTATE | count |\n|---|---|---:|\n| D1-001 | 40001 | 2 |\n\
+                  | D1-001 | XX000 | 1 |\n";
+    assert!(text.contains(errors), "{text}");
+    assert!(
+        text.contains("| D1-001 | order create | 120057.8 | unbounded | unbounded | 1 | 0 |"),
+        "{text}"
+    );
+    assert!(text.contains("| D1-001 | all | "), "{text}");
+    assert!(!text.contains("| D1-001 | product lookup | "), "its successes say it all: {text}");
+    assert!(
+        text.contains("**Overflow**: 1 of 12 response times of D1-001 were above 120 s"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_run_without_cells_says_so() {
     assert!(markdown(&summary(&[])).contains("No cell was started."));
 }
