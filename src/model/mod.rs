@@ -12,6 +12,7 @@ mod event;
 mod ids;
 mod load;
 mod money;
+mod null;
 mod order;
 mod profile;
 mod recording;
@@ -33,6 +34,10 @@ pub use event::{Event, EventKind, Level};
 pub use ids::{CellId, ConfigurationId, RunId};
 pub use load::{Arrivals, Load};
 pub use money::{Basis, Money};
+pub use null::{
+    NullAnswer, NullColumn, NullConfig, NullListening, NullReport, NullRows, NullStatement,
+    NullType, NullValue,
+};
 pub use order::{
     AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, RetryPolicy, TargetAddress,
     TargetSpec, TlsMode, WorkloadSpec,

@@ -6,6 +6,7 @@
 pub mod data;
 mod error;
 pub mod invariants;
+mod null;
 mod order;
 mod random;
 pub mod schema;
@@ -19,6 +20,7 @@ use tokio_postgres::{Client, Error};
 use crate::model::Class;
 
 pub use error::WorkloadError;
+pub use null::null_answers;
 pub use order::{OrderSession, OrderTransaction, OrderWorkload};
 
 /// How an attempt ended that reached its end.
