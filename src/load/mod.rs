@@ -14,6 +14,8 @@
 //! *done* when its last answer has been read. Connection wait = max(0, free − intended), schedule
 //! lag = start − max(intended, free), service = done − start, and response is their sum.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "the workers' side of it comes with the driver"))]
+mod age;
 pub mod agent;
 mod alarm;
 mod arrivals;
@@ -26,6 +28,8 @@ mod link;
 mod local;
 mod merge;
 mod message;
+#[cfg_attr(not(test), expect(dead_code, reason = "the workers' side of it comes with the driver"))]
+mod opening;
 mod recorder;
 mod run;
 mod schedule;

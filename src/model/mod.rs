@@ -39,8 +39,8 @@ pub use null::{
     NullType, NullValue,
 };
 pub use order::{
-    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, RetryPolicy, TargetAddress,
-    TargetSpec, TlsMode, WorkloadSpec,
+    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, PasswordCommand, RetryPolicy,
+    TargetAddress, TargetSpec, TlsMode, WorkloadSpec,
 };
 pub use profile::{Fault, FaultKind, GateConfig, GateListening, GateProfile, GateReport};
 pub use recording::{

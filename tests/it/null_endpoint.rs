@@ -88,6 +88,7 @@ fn order(port: u16) -> CellOrder {
             },
             user: "app".into(),
             password: None,
+            password_command: None,
             database: "app".into(),
             schema: "shop".into(),
             tls: TlsMode::Off,
