@@ -3,7 +3,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::model::UnixMs;
+use crate::model::{UnixMs, monotonic_ns};
 
 /// Nanoseconds in a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
@@ -12,16 +12,12 @@ pub(super) const MS_NS: u64 = 1_000_000;
 
 /// Nanoseconds on the monotonic clock.
 pub(super) fn now() -> u64 {
-    nanoseconds(ClockId::Monotonic)
+    monotonic_ns()
 }
 
 /// CPU time that this process has used so far, all its threads together, in nanoseconds.
 pub(super) fn process_cpu() -> u64 {
-    nanoseconds(ClockId::ProcessCPUTime)
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
+    let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * SECOND_NS + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

@@ -1,8 +1,10 @@
 //! What an error of an attempt means for the transaction.
 
-use std::{borrow::Cow, error::Error};
+use std::borrow::Cow;
 
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::SqlState;
+
+use crate::target::SessionError;
 
 /// What follows from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,33 +39,16 @@ impl Failure {
         Self { meaning: Meaning::Unavailable, name: Cow::Borrowed(CONNECTION_LOST) }
     }
 
-    /// Reads an error of an attempt. Where the connection itself ended with an error, that one
-    /// tells more than the attempt's, which only says that it is closed.
-    pub(super) fn read(
-        error: &(dyn Error + 'static),
-        connection: Option<&(dyn Error + 'static)>,
-    ) -> Self {
-        let answered = server_error(error).or_else(|| connection.and_then(server_error));
-        match answered {
-            Some(db) => Self {
-                meaning: meaning(db.code().code(), db.message()),
-                name: Cow::Owned(db.code().code().to_owned()),
+    /// Reads an error of an attempt.
+    pub(super) fn read(error: &SessionError) -> Self {
+        match error {
+            SessionError::Server(error) => Self {
+                meaning: meaning(&error.code, &error.message),
+                name: Cow::Owned(error.code.clone()),
             },
-            None => Self::lost(),
+            SessionError::Lost(_) | SessionError::Protocol(_) => Self::lost(),
         }
     }
-}
-
-/// The server's error, however deep it is nested in the sources.
-pub(super) fn server_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a DbError> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(db) = error.downcast_ref::<DbError>() {
-            return Some(db);
-        }
-        next = error.source();
-    }
-    None
 }
 
 fn meaning(code: &str, message: &str) -> Meaning {
@@ -123,8 +108,7 @@ mod tests {
 
     #[test]
     fn an_error_without_a_server_s_word_is_a_lost_connection() {
-        let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-        let failure = Failure::read(&error, None);
+        let failure = Failure::read(&SessionError::Lost("reset by peer".into()));
         assert_eq!(failure.meaning, Meaning::Unavailable);
         assert_eq!(failure.name, CONNECTION_LOST);
     }

@@ -106,15 +106,15 @@ impl Slot {
 }
 
 /// A link in a worker's hands; counted as live as long as it is.
-pub(super) struct Held<S> {
-    pub(super) link: Link<S>,
+pub(super) struct Held {
+    pub(super) link: Link,
     /// For its drop alone.
     _live: Live,
 }
 
-impl<S> Held<S> {
+impl Held {
     /// The link alone.
-    pub(super) fn release(self) -> Link<S> {
+    pub(super) fn release(self) -> Link {
         self.link
     }
 }
@@ -226,15 +226,15 @@ impl<W: Workload> Local<W> {
     }
 
     /// Opens a connection, a few at a time on each thread.
-    pub(super) async fn open(&self) -> Result<Held<W::Session>, OpenError> {
+    pub(super) async fn open(&self) -> Result<Held, OpenError> {
         // It is never closed: acquiring cannot fail.
         let _permit = self.openings.acquire().await.ok();
-        let link = Link::open(&self.shared.order.target, &self.shared.workload).await?;
+        let link = Link::open(&self.shared.order, &self.shared.workload).await?;
         Ok(self.hold(link))
     }
 
     /// Counts a link as live from now on.
-    pub(super) fn hold(&self, link: Link<W::Session>) -> Held<W::Session> {
+    pub(super) fn hold(&self, link: Link) -> Held {
         self.live.set(self.live.get() + 1);
         Held { link, _live: Live(Rc::clone(&self.live)) }
     }

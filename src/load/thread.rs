@@ -23,13 +23,13 @@ use super::{
     alarm::Alarm,
     clock::{self, MS_NS, SECOND_NS},
     course::Course,
-    link::Link,
+    link::{Link, Purpose},
     local::{Given, Local},
     message::{CellShared, ThreadCommand, ThreadReport},
     worker,
 };
 use crate::{
-    model::{ConfigurationId, Recording, TargetSpec},
+    model::{ConfigurationId, Recording},
     workload::Workload,
 };
 
@@ -98,20 +98,20 @@ struct LoadThread<W: Workload> {
     openings: Rc<Semaphore>,
     cells: Vec<CellHere<W>>,
     /// Connections of cells that are over, for the next cell of the same configuration.
-    kept: HashMap<ConfigurationId, Kept<W::Session>>,
+    kept: HashMap<ConfigurationId, Kept>,
     alarm: Alarm,
     pulse: Pulse,
 }
 
-struct Kept<S> {
-    target: TargetSpec,
-    links: Vec<Link<S>>,
+struct Kept {
+    purpose: Purpose,
+    links: Vec<Link>,
 }
 
 struct CellHere<W: Workload> {
     local: Rc<Local<W>>,
-    workers: JoinSet<Option<Link<W::Session>>>,
-    returned: Vec<Link<W::Session>>,
+    workers: JoinSet<Option<Link>>,
+    returned: Vec<Link>,
     dispatcher: Option<AbortHandle>,
     /// What a worker panicked with.
     panicked: Option<String>,
@@ -212,9 +212,9 @@ impl<W: Workload> LoadThread<W> {
     }
 
     /// The connections kept for a cell's configuration, if they lead to the same target.
-    fn take_kept(&mut self, shared: &CellShared<W>) -> Vec<Link<W::Session>> {
+    fn take_kept(&mut self, shared: &CellShared<W>) -> Vec<Link> {
         let Some(kept) = self.kept.remove(&shared.order.configuration) else { return Vec::new() };
-        if kept.target == shared.order.target {
+        if kept.purpose == Purpose::of(&shared.order) {
             return kept.links;
         }
         part_with(kept.links);
@@ -250,8 +250,7 @@ impl<W: Workload> LoadThread<W> {
             dispatcher.abort();
         }
         let order = &cell.local.shared.order;
-        let target = order.target.clone();
-        let kept = Kept { target, links: cell.returned };
+        let kept = Kept { purpose: Purpose::of(order), links: cell.returned };
         if let Some(before) = self.kept.insert(order.configuration.clone(), kept) {
             part_with(before.links);
         }
@@ -305,7 +304,7 @@ impl<W: Workload> CellHere<W> {
 }
 
 /// Closes connections in good manners, beside what else goes on.
-fn part_with<S: 'static>(links: Vec<Link<S>>) {
+fn part_with(links: Vec<Link>) {
     for link in links {
         spawn_local(link.close());
     }

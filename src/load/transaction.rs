@@ -1,28 +1,29 @@
 //! One transaction from its start to its end: attempts, back-off, new connections, and the look-up
 //! of an outcome that nobody told.
 
-use std::{future::Future, time::Duration};
-
-use tokio_postgres::Client;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
 
 use super::{
     clock::{self, MS_NS},
     course::until,
     failure::{self, Failure, Meaning},
-    link::Driven,
     local::{Held, Local, Slot},
     schedule::Arrival,
     tally::{Ended, Outcome},
 };
 use crate::{
     model::{Class, RetryPolicy},
+    target::Session,
     workload::{AttemptError, Done, Reached, Workload},
 };
 
 /// How long the outcome of a COMMIT is looked for when the transaction is out of time already.
 const LOOK_UP_GRACE_NS: u64 = 5_000 * MS_NS;
-/// How long a connection may take to prove that it is sound after its COMMIT failed.
-const PROOF_LIMIT: Duration = Duration::from_secs(1);
 /// Bounds of the wait before a connection that could not be made is tried again.
 const RECONNECT_FIRST_NS: u64 = 50 * MS_NS;
 const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
@@ -33,16 +34,21 @@ const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
 pub(super) async fn run<W: Workload>(
     local: &Local<W>,
     slot: &Slot,
-    held: &mut Option<Held<W::Session>>,
+    held: &mut Option<Held>,
     arrival: Arrival,
     free: u64,
 ) -> u64 {
     let workload = &local.shared.workload;
     let transaction = workload.draw(arrival.ordinal);
     let class = workload.class(&transaction);
-    let start = clock::now();
+    let begun = clock::now();
     let timeout = local.shared.order.retry.transaction_timeout_ms.saturating_mul(MS_NS);
-    slot.set_deadline(start.saturating_add(timeout));
+    slot.set_deadline(begun.saturating_add(timeout));
+    if let Some(Held { link, .. }) = held {
+        // What was noted before is not this transaction's.
+        link.driver.take_first_sent();
+        link.driver.take_read_lag();
+    }
     let mut run = Run {
         local,
         slot,
@@ -50,6 +56,8 @@ pub(super) async fn run<W: Workload>(
         class,
         measured: arrival.measured,
         attempts: 0,
+        start: None,
+        read_lag_ns: 0,
         doubt: false,
         ended: false,
     };
@@ -57,6 +65,7 @@ pub(super) async fn run<W: Workload>(
     let done = clock::now();
     slot.clear_deadline();
     run.settle(outcome);
+    let start = run.start.unwrap_or(begun);
     let ready = arrival.intended.max(free);
     let ended = Ended {
         class,
@@ -75,7 +84,7 @@ pub(super) async fn reopen<W: Workload>(
     local: &Local<W>,
     until_ns: u64,
     measured: impl Fn() -> bool,
-) -> Option<Held<W::Session>> {
+) -> Option<Held> {
     let mut bound = RECONNECT_FIRST_NS;
     while clock::now() < until_ns {
         let Ok(opened) = tokio::time::timeout(until(until_ns), local.open()).await else { break };
@@ -100,6 +109,10 @@ struct Run<'a, W: Workload> {
     class: Class,
     measured: bool,
     attempts: u32,
+    /// When the first byte was handed to the system.
+    start: Option<u64>,
+    /// How long replies lay unread, all in all.
+    read_lag_ns: u64,
     /// A COMMIT was sent whose outcome is not known, and no look-up has found it.
     doubt: bool,
     ended: bool,
@@ -131,7 +144,7 @@ enum Next {
 }
 
 impl<W: Workload> Run<'_, W> {
-    async fn run_to_end(&mut self, held: &mut Option<Held<W::Session>>) -> Outcome {
+    async fn run_to_end(&mut self, held: &mut Option<Held>) -> Outcome {
         loop {
             if held.is_none() && !self.reopen(held).await {
                 self.count(failure::TIMEOUT);
@@ -153,39 +166,36 @@ impl<W: Workload> Run<'_, W> {
     }
 
     /// One attempt. A connection that cannot or must not be used again is gone afterwards.
-    async fn attempt(&self, held: &mut Option<Held<W::Session>>) -> Result<Done, Failed> {
+    async fn attempt(&mut self, held: &mut Option<Held>) -> Result<Done, Failed> {
         let workload = &self.local.shared.workload;
-        let transaction = self.transaction;
         let Some(Held { link, .. }) = held else {
             return Err(Failed { failure: Failure::lost(), reached: Reached::BeforeCommit });
         };
-        let work = workload.attempt(&link.client, &link.session, transaction);
-        let result = match link.wire.drive(|| self.slot.is_late(), work).await {
-            Driven::Done(Ok(done)) => Ok(done),
-            Driven::Done(Err(AttemptError { reached, error })) => {
-                let end = link.wire.end().map(|error| error as _);
-                Err(Failed { failure: Failure::read(&error, end), reached })
+        let driver = &mut link.driver;
+        let work = workload.attempt(driver, self.transaction);
+        let result = match unless(|| self.slot.is_late(), work).await {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(AttemptError { reached, error })) => {
+                Err(Failed { failure: Failure::read(&error), reached })
             }
-            // How far it had come is not known.
-            Driven::Abandoned => {
-                Err(Failed { failure: Failure::lost(), reached: Reached::CommitSent })
+            None => {
+                let reached =
+                    if driver.commit_sent() { Reached::CommitSent } else { Reached::BeforeCommit };
+                Err(Failed { failure: Failure::lost(), reached })
             }
         };
-        let closed = !link.wire.is_open() || link.client.is_closed();
-        let unsound =
+        self.start = self.start.or(driver.take_first_sent());
+        self.read_lag_ns += driver.take_read_lag().sum_ns;
+        let unavailable =
             matches!(&result, Err(failed) if failed.failure.meaning == Meaning::Unavailable);
-        if closed || unsound {
+        if unavailable || !driver.is_usable() || driver.in_transaction() {
             *held = None;
         }
         result
     }
 
     /// Goes on after a failed attempt: the outcome, or `None` for another attempt.
-    async fn after(
-        &mut self,
-        failed: &Failed,
-        held: &mut Option<Held<W::Session>>,
-    ) -> Option<Outcome> {
+    async fn after(&mut self, failed: &Failed, held: &mut Option<Held>) -> Option<Outcome> {
         let late = self.slot.is_late();
         self.count(if late { failure::TIMEOUT } else { &failed.failure.name });
         let policy = &self.local.shared.order.retry;
@@ -212,13 +222,13 @@ impl<W: Workload> Run<'_, W> {
             }
             Next::Again => {}
         }
-        self.back_off(held, failed.reached == Reached::CommitSent).await;
+        self.back_off().await;
         None
     }
 
     /// The transaction has failed; if an earlier COMMIT of it is in doubt, that one may still
     /// have been carried out.
-    async fn fail(&mut self, held: &mut Option<Held<W::Session>>) -> Option<Outcome> {
+    async fn fail(&mut self, held: &mut Option<Held>) -> Option<Outcome> {
         if self.doubt {
             if self.slot.is_late() {
                 self.extend();
@@ -231,7 +241,7 @@ impl<W: Workload> Run<'_, W> {
     /// A last look for the receipt: what it tells, or else `otherwise`.
     async fn look_up_last(
         &mut self,
-        held: &mut Option<Held<W::Session>>,
+        held: &mut Option<Held>,
         otherwise: Outcome,
     ) -> Option<Outcome> {
         Some(match self.look_up(held).await {
@@ -243,21 +253,18 @@ impl<W: Workload> Run<'_, W> {
 
     /// Looks for the transaction's receipt, on a new connection where the old one is gone, until
     /// there is an answer or no time is left.
-    async fn look_up(&self, held: &mut Option<Held<W::Session>>) -> Found {
+    async fn look_up(&self, held: &mut Option<Held>) -> Found {
         loop {
             if held.is_none() && !self.reopen(held).await {
                 return Found::NoAnswer;
             }
             let Some(Held { link, .. }) = held else { return Found::NoAnswer };
-            let work = self.local.shared.workload.look_up(&link.client, self.transaction);
-            match link.wire.drive(|| self.slot.is_late(), work).await {
-                Driven::Done(Ok(true)) => return Found::Committed,
-                Driven::Done(Ok(false)) => return Found::Nothing,
-                Driven::Done(Err(error)) => {
-                    let end = link.wire.end().map(|error| error as _);
-                    self.count(&Failure::read(&error, end).name);
-                }
-                Driven::Abandoned => self.count(failure::CONNECTION_LOST),
+            let work = self.local.shared.workload.look_up(&mut link.driver, self.transaction);
+            match unless(|| self.slot.is_late(), work).await {
+                Some(Ok(true)) => return Found::Committed,
+                Some(Ok(false)) => return Found::Nothing,
+                Some(Err(error)) => self.count(&Failure::read(&error).name),
+                None => self.count(failure::CONNECTION_LOST),
             }
             *held = None;
             if self.slot.is_late() {
@@ -268,7 +275,7 @@ impl<W: Workload> Run<'_, W> {
         }
     }
 
-    async fn reopen(&self, held: &mut Option<Held<W::Session>>) -> bool {
+    async fn reopen(&self, held: &mut Option<Held>) -> bool {
         *held = reopen(self.local, self.slot.deadline(), || self.measured).await;
         held.is_some()
     }
@@ -278,20 +285,11 @@ impl<W: Workload> Run<'_, W> {
         if self.doubt { Outcome::Unknown } else { Outcome::Failed }
     }
 
-    /// Waits before the next attempt: exponential, full jitter. Where a COMMIT has failed the
-    /// connection must answer an empty query meanwhile, or it is not used again.
-    async fn back_off(&self, held: &mut Option<Held<W::Session>>, commit_failed: bool) {
+    /// Waits before the next attempt: exponential, full jitter.
+    async fn back_off(&self) {
         let bound = back_off_bound(&self.local.shared.order.retry, self.attempts);
-        let wait = Duration::from_nanos(self.local.jitter(bound)).min(until(self.slot.deadline()));
-        let Some(Held { link, .. }) = held else {
-            tokio::time::sleep(wait).await;
-            return;
-        };
-        let work = wait_and_prove(wait, commit_failed, &link.client);
-        let sound = link.wire.drive(|| self.slot.is_late(), work).await;
-        if !matches!(sound, Driven::Done(true)) {
-            *held = None;
-        }
+        let wait = Duration::from_nanos(self.local.jitter(bound));
+        tokio::time::sleep(wait.min(until(self.slot.deadline()))).await;
     }
 
     /// Gives the look-up its time.
@@ -334,20 +332,15 @@ impl<W: Workload> Drop for Run<'_, W> {
     }
 }
 
-async fn wait_and_prove(wait: Duration, prove: bool, client: &Client) -> bool {
-    let proof = async {
-        if !prove {
-            return true;
-        }
-        let trip = client.batch_execute(";");
-        matches!(tokio::time::timeout(PROOF_LIMIT, trip).await, Ok(Ok(())))
-    };
-    let ((), sound) = both(tokio::time::sleep(wait), proof).await;
-    sound
-}
-
-async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
-    futures_util::join!(a, b)
+/// Runs work to its end, or gives it up when `late` says so (whoever makes it so wakes the task).
+async fn unless<T>(late: impl Fn() -> bool, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(
+        |context| {
+            if late() { Poll::Ready(None) } else { work.as_mut().poll(context).map(Some) }
+        },
+    )
+    .await
 }
 
 /// The upper bound of the wait after the `attempts`th attempt, in nanoseconds.

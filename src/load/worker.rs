@@ -1,12 +1,12 @@
 //! A worker: one connection of a cell, from its opening to its return.
 
-use std::{future::poll_fn, rc::Rc, time::Duration};
+use std::{future::poll_fn, rc::Rc, task::Poll, time::Duration};
 
 use super::{
     clock::{self, MS_NS},
     course::{Course, until},
     link::{Link, OpenError},
-    local::{Given, Held, Local},
+    local::{Given, Held, Local, Slot},
     message::ThreadReport,
     schedule::{Arrival, Claim},
     transaction,
@@ -25,8 +25,8 @@ const REOPEN_MOST_NS: u64 = 1_000 * MS_NS;
 pub(super) async fn work<W: Workload>(
     local: Rc<Local<W>>,
     index: usize,
-    kept: Option<Link<W::Session>>,
-) -> Option<Link<W::Session>> {
+    kept: Option<Link>,
+) -> Option<Link> {
     local.slots[index].enter().await;
     let key = local.shared.key;
     let held = tokio::select! {
@@ -50,10 +50,7 @@ pub(super) async fn work<W: Workload>(
 
 /// Opens the connection, or takes the kept one if it still answers; tries again until the
 /// opening's limit.
-async fn open<W: Workload>(
-    local: &Local<W>,
-    kept: Option<Link<W::Session>>,
-) -> Result<Held<W::Session>, OpenError> {
+async fn open<W: Workload>(local: &Local<W>, kept: Option<Link>) -> Result<Held, OpenError> {
     if let Some(mut link) = kept
         && link.ping(PROBE_LIMIT).await.is_some()
     {
@@ -76,17 +73,11 @@ async fn open<W: Workload>(
 }
 
 /// Waits for the cell's beginning; the first worker measures the round trip when asked.
-async fn wait_for_go<W: Workload>(
-    local: &Local<W>,
-    index: usize,
-    held: &mut Option<Held<W::Session>>,
-) {
+async fn wait_for_go<W: Workload>(local: &Local<W>, index: usize, held: &mut Option<Held>) {
     let slot = &local.slots[index];
     loop {
         let given = match held {
-            Some(Held { link, .. }) => {
-                poll_fn(|context| link.wire.poll_until(context, || slot.taken())).await
-            }
+            Some(Held { link, .. }) => given(link, slot).await,
             None => {
                 Some(poll_fn(|_| slot.taken().map_or(std::task::Poll::Pending, Into::into)).await)
             }
@@ -106,7 +97,16 @@ async fn wait_for_go<W: Workload>(
     }
 }
 
-async fn probe<S>(link: &mut Link<S>) -> Vec<u64> {
+/// What the worker is given, or `None` once its connection has ended.
+async fn given(link: &mut Link, slot: &Slot) -> Option<Given> {
+    poll_fn(|context| match slot.taken() {
+        Some(given) => Poll::Ready(Some(given)),
+        None => link.driver.poll_end(context).map(|()| None),
+    })
+    .await
+}
+
+async fn probe(link: &mut Link) -> Vec<u64> {
     let mut round_trips = Vec::with_capacity(PROBES);
     while round_trips.len() < PROBES
         && let Some(ns) = link.ping(PROBE_LIMIT).await
@@ -120,7 +120,7 @@ async fn probe<S>(link: &mut Link<S>) -> Vec<u64> {
 async fn serve<W: Workload>(
     local: &Local<W>,
     index: usize,
-    held: &mut Option<Held<W::Session>>,
+    held: &mut Option<Held>,
     course: &Course,
 ) {
     let slot = &local.slots[index];
@@ -181,7 +181,7 @@ impl<'a, W: Workload> Source<'a, W> {
         Self { local, index, course, closed }
     }
 
-    async fn next(&mut self, held: &mut Option<Held<W::Session>>, free: u64) -> Next {
+    async fn next(&mut self, held: &mut Option<Held>, free: u64) -> Next {
         if let Some(closed) = &mut self.closed {
             let now = clock::now();
             if now >= self.course.end() {
@@ -198,10 +198,10 @@ impl<'a, W: Workload> Source<'a, W> {
         }
     }
 
-    async fn wait(&self, held: &mut Option<Held<W::Session>>, free: u64) -> Next {
+    async fn wait(&self, held: &mut Option<Held>, free: u64) -> Next {
         let slot = &self.local.slots[self.index];
         let Some(Held { link, .. }) = held else { return Next::Lost };
-        match poll_fn(|context| link.wire.poll_until(context, || slot.taken())).await {
+        match given(link, slot).await {
             Some(Given::Arrival(arrival)) => Next::Run(arrival, free),
             Some(Given::Over | Given::Go | Given::Probe) => Next::Over,
             None => {

@@ -57,6 +57,6 @@ pub use snapshot::{
     AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, CostStatus, GateStatus,
     GuardState, LastCell, LiveCell, RunHeader, RunState, Snapshot, StageStatus, Tps,
 };
-pub use time::{UnixMs, format_clock, format_duration};
+pub use time::{UnixMs, format_clock, format_duration, monotonic_ns};
 pub use verdict::{Reason, ReasonCode, Verdict};
 pub use window::{Counts, Phase, RunnerSample, Window, WindowPoint};

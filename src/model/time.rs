@@ -6,7 +6,17 @@ use std::{
 };
 
 use jiff::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+
+/// Nanoseconds of the system's monotonic clock: the same on every thread, and the very clock that
+/// the kernel's timers use.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
 
 /// A wall-clock time in milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

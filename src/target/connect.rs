@@ -1,63 +1,25 @@
-//! One connection to a database.
+//! One connection for what is not measured.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio_postgres::{
-    Client, Config, Error, NoTls, Socket,
+    Client, Config, NoTls,
     config::{SslMode, TargetSessionAttrs},
-    tls::{MakeTlsConnect, NoTlsStream},
 };
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{ConnectError, tls};
 use crate::model::{TargetAddress, TargetSpec, TlsMode};
 
 /// How long a connection may be silent before the system asks whether the other side still lives:
 /// below the 350 s after which load balancers and address translators forget a flow.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+pub(super) const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
-type PlainConnection = tokio_postgres::Connection<Socket, NoTlsStream>;
-type TlsConnection =
-    tokio_postgres::Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
-
-/// A connection that is open.
-pub struct Connected {
-    pub client: Client,
-    /// Nothing is sent or received unless this is polled.
-    pub connection: Connection,
-}
-
-/// The driving side of a connection: a future that ends when the client is dropped or the
-/// connection fails.
-#[must_use = "nothing is sent or received unless it is polled"]
-pub struct Connection(Inner);
-
-enum Inner {
-    Plain(Box<PlainConnection>),
-    Tls(Box<TlsConnection>),
-}
-
-impl Future for Connection {
-    type Output = Result<(), Error>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Inner::Plain(connection) => Pin::new(connection.as_mut()).poll(context),
-            Inner::Tls(connection) => Pin::new(connection.as_mut()).poll(context),
-        }
-    }
-}
-
-/// Opens a connection: address, encryption and log-in within the target's connect timeout.
+/// Opens a connection, within the target's connect timeout, and has it driven by a task of the
+/// current tokio runtime, which ends when the client is dropped.
 ///
 /// # Errors
 /// When the target cannot be reached in time, is not to be trusted, or refuses the log-in.
-pub async fn connect(target: &TargetSpec) -> Result<Connected, ConnectError> {
+pub async fn session(target: &TargetSpec) -> Result<Client, ConnectError> {
     // The driver's own limit covers the TCP connect only: a server that accepts and is silent
     // would hold the caller for ever.
     let limit = Duration::from_millis(target.connect_timeout_ms);
@@ -67,31 +29,22 @@ pub async fn connect(target: &TargetSpec) -> Result<Connected, ConnectError> {
     }
 }
 
-/// Opens a connection and has it driven by a task of the current tokio runtime, which ends when
-/// the client is dropped.
-///
-/// # Errors
-/// As [`connect`].
-pub async fn session(target: &TargetSpec) -> Result<Client, ConnectError> {
-    let Connected { client, connection } = connect(target).await?;
-    // How the connection ends, its client is told by each call: nobody else needs to know.
-    tokio::spawn(async move { connection.await.ok() });
-    Ok(client)
-}
-
-async fn open(target: &TargetSpec) -> Result<Connected, ConnectError> {
+async fn open(target: &TargetSpec) -> Result<Client, ConnectError> {
     let config = config(target);
     let failed = |error| ConnectError::from_postgres(target, &error);
+    // How a connection ends, its client is told by each call: nobody else needs to know.
     match &target.tls {
         TlsMode::Off => {
             let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-            Ok(Connected { client, connection: Connection(Inner::Plain(Box::new(connection))) })
+            tokio::spawn(async move { connection.await.ok() });
+            Ok(client)
         }
         TlsMode::Verified { ca_file } => {
             let connector = tls::connector(ca_file.as_deref())
                 .map_err(|what| ConnectError::tls(target, what))?;
             let (client, connection) = config.connect(connector).await.map_err(failed)?;
-            Ok(Connected { client, connection: Connection(Inner::Tls(Box::new(connection))) })
+            tokio::spawn(async move { connection.await.ok() });
+            Ok(client)
         }
     }
 }

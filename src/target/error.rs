@@ -4,6 +4,7 @@ use std::{error::Error as _, io};
 
 use tokio_postgres::{Error, error::SqlState};
 
+use super::session::ServerError;
 use crate::model::{TargetAddress, TargetSpec, TlsMode};
 
 /// The class of a failure to connect.
@@ -60,6 +61,20 @@ impl ConnectError {
         Self::new(target, ConnectErrorKind::Other, None, what)
     }
 
+    pub(super) fn authentication(target: &TargetSpec, what: String) -> Self {
+        Self::new(target, ConnectErrorKind::Authentication, None, what)
+    }
+
+    pub(super) fn from_io(target: &TargetSpec, error: &io::Error) -> Self {
+        let kind = kind_of_io(error.kind()).unwrap_or(ConnectErrorKind::Other);
+        Self::new(target, kind, None, error.to_string())
+    }
+
+    pub(super) fn from_server(target: &TargetSpec, error: &ServerError) -> Self {
+        let kind = kind_of_code(&error.code);
+        Self::new(target, kind, Some(error.code.clone()), error.to_string())
+    }
+
     pub(super) fn from_postgres(target: &TargetSpec, error: &Error) -> Self {
         let sqlstate = error.code().map(|code| code.code().to_owned());
         Self::new(target, kind_of(error), sqlstate, text_of(error))
@@ -93,11 +108,7 @@ fn place(target: &TargetSpec) -> String {
 /// be told by its texts, which the tests of this room pin.
 fn kind_of(error: &Error) -> ConnectErrorKind {
     if let Some(code) = error.code() {
-        return if code.code().starts_with("28") {
-            ConnectErrorKind::Authentication
-        } else {
-            ConnectErrorKind::Server(code.code().to_owned())
-        };
+        return kind_of_code(code.code());
     }
     match error.to_string().as_str() {
         "error performing TLS handshake" => return ConnectErrorKind::Tls,
@@ -106,16 +117,29 @@ fn kind_of(error: &Error) -> ConnectErrorKind {
         }
         _ => {}
     }
-    match error.source().and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind)
-    {
-        Some(io::ErrorKind::TimedOut) => ConnectErrorKind::Timeout,
-        Some(
-            io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::NotFound
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::NetworkUnreachable,
-        ) => ConnectErrorKind::Refused,
-        _ => ConnectErrorKind::Other,
+    error
+        .source()
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .and_then(|error| kind_of_io(error.kind()))
+        .unwrap_or(ConnectErrorKind::Other)
+}
+
+fn kind_of_code(code: &str) -> ConnectErrorKind {
+    if code.starts_with("28") {
+        ConnectErrorKind::Authentication
+    } else {
+        ConnectErrorKind::Server(code.to_owned())
+    }
+}
+
+fn kind_of_io(kind: io::ErrorKind) -> Option<ConnectErrorKind> {
+    match kind {
+        io::ErrorKind::TimedOut => Some(ConnectErrorKind::Timeout),
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::NotFound
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable => Some(ConnectErrorKind::Refused),
+        _ => None,
     }
 }
 

@@ -1,17 +1,25 @@
 //! Reaching a database: address, encryption, credentials.
 //!
-//! The load core opens each of its connections with [`connect`] and polls it on its own threads;
-//! set-up, look-ups and checks take a [`session`] or a [`pool`].
+//! The load core drives each of its connections through a [`Driver`] of its own, on its own
+//! threads; set-up and checks take a [`session`] or a [`pool`]. Transactions see either as a
+//! [`Session`].
 
 mod connect;
+mod driver;
 mod error;
 mod pool;
+mod session;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod tls;
 
-pub use connect::{Connected, Connection, connect, session};
+pub use connect::session;
+pub use driver::{Driver, ReadLag};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use pool::pool;
+pub use session::{
+    ParameterType, Replies, Request, Row, ServerError, Session, SessionError, Statement, TripError,
+    Value,
+};

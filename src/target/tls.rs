@@ -17,11 +17,22 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// # Errors
 /// In words, when the authorities cannot be read or there are none.
 pub(super) fn connector(ca_file: Option<&Path>) -> Result<MakeRustlsConnect, String> {
-    let config = match ca_file {
-        Some(path) => client_config(roots_of_file(path)?)?,
-        None => system_config()?,
-    };
-    Ok(MakeRustlsConnect::new(config))
+    Ok(MakeRustlsConnect::new(settings(ca_file)?))
+}
+
+/// The same for a stream of our own.
+///
+/// # Errors
+/// As [`connector`].
+pub(super) fn config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    settings(ca_file).map(Arc::new)
+}
+
+fn settings(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+    match ca_file {
+        Some(path) => client_config(roots_of_file(path)?),
+        None => system_config(),
+    }
 }
 
 /// Reading the system's roots takes milliseconds: it is done once, not for each of a cell's

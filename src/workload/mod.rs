@@ -15,13 +15,14 @@ mod testing;
 
 use std::future::Future;
 
-use tokio_postgres::{Client, Error};
-
-use crate::model::Class;
+use crate::{
+    model::Class,
+    target::{Session, SessionError, Statement},
+};
 
 pub use error::WorkloadError;
 pub use null::null_answers;
-pub use order::{OrderSession, OrderTransaction, OrderWorkload};
+pub use order::{OrderTransaction, OrderWorkload};
 
 /// How an attempt ended that reached its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,19 +45,18 @@ pub enum Reached {
 #[derive(Debug)]
 pub struct AttemptError {
     pub reached: Reached,
-    pub error: Error,
+    pub error: SessionError,
 }
 
 /// Transactions that the load core can run. One value serves a cell, on every thread and
 /// connection.
 pub trait Workload: Send + Sync + 'static {
-    /// What a connection keeps between transactions: its prepared statements.
-    type Session;
     /// One transaction with all its inputs: a retry runs the very same one.
     type Transaction;
 
-    /// Makes a fresh connection ready.
-    fn prepare(&self, client: &Client) -> impl Future<Output = Result<Self::Session, Error>>;
+    /// The statements that its transactions use, numbered by their places: a fresh connection
+    /// prepares them.
+    fn statements(&self) -> &[Statement];
 
     /// The transaction of the arrival with this ordinal (from 0); the same seed and ordinal give
     /// the same class and inputs.
@@ -66,23 +66,22 @@ pub trait Workload: Send + Sync + 'static {
     fn class(&self, transaction: &Self::Transaction) -> Class;
 
     /// Runs the transaction once, from BEGIN to COMMIT. After a business rejection or a server
-    /// error the connection is left outside a transaction, or else the error says that it is
-    /// closed; the caller retires a connection whose attempt was abandoned.
-    fn attempt(
+    /// error the connection is left outside a transaction, or else the session is not usable any
+    /// more; the caller retires a connection whose attempt was abandoned.
+    fn attempt<S: Session>(
         &self,
-        client: &Client,
-        session: &Self::Session,
+        session: &mut S,
         transaction: &Self::Transaction,
     ) -> impl Future<Output = Result<Done, AttemptError>>;
 
     /// Whether the transaction's receipt is in the database: what tells the outcome of a COMMIT
     /// whose reply was lost. Transactions without a receipt (reads) answer `false`: they may
     /// simply be run again.
-    fn look_up(
+    fn look_up<S: Session>(
         &self,
-        client: &Client,
+        session: &mut S,
         transaction: &Self::Transaction,
-    ) -> impl Future<Output = Result<bool, Error>>;
+    ) -> impl Future<Output = Result<bool, SessionError>>;
 
     /// Tells the workload that the transaction is known to be committed, once.
     fn committed(&self, transaction: &Self::Transaction);

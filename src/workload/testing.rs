@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tokio_postgres::Client;
 
-use super::{Done, OrderSession, OrderTransaction, OrderWorkload, Workload, data::load};
+use super::{Done, OrderTransaction, OrderWorkload, Workload, data::load};
 use crate::{
-    model::{Acknowledged, AttemptRange, Class, Mix, TargetSpec, WorkloadSpec},
-    target::{session, testing::TestServer},
+    model::{
+        Acknowledged, AttemptRange, Class, Mix, RoundTrips, Statements, TargetSpec, WorkloadSpec,
+    },
+    target::{Driver, session, testing::TestServer},
 };
 
 /// A database of a test's own with the order business loaded.
@@ -35,6 +37,11 @@ impl Shop {
         (OrderWorkload::from_parts(schema, &self.spec, &range, 7).unwrap(), range)
     }
 
+    /// A connection as the load core has it, ready for the workload's transactions.
+    pub(super) async fn driver(&self, workload: &OrderWorkload) -> Driver {
+        driver(&self.target, workload).await
+    }
+
     pub(super) async fn execute(&self, statement: &str) -> u64 {
         self.client.execute(statement, &[]).await.unwrap()
     }
@@ -42,6 +49,14 @@ impl Shop {
     pub(super) async fn number(&self, query: &str) -> i64 {
         self.client.query_one(query, &[]).await.unwrap().get(0)
     }
+}
+
+/// A connection as the load core has it, ready for the workload's transactions.
+pub(super) async fn driver(target: &TargetSpec, workload: &OrderWorkload) -> Driver {
+    let (statements, round_trips) = (Statements::default(), RoundTrips::default());
+    let mut driver = Driver::open(target, None, statements, round_trips).await.unwrap();
+    driver.prepare(workload.statements()).await.unwrap();
+    driver
 }
 
 pub(super) fn range(ordinal: u64) -> AttemptRange {
@@ -56,14 +71,13 @@ pub(super) fn range(ordinal: u64) -> AttemptRange {
 /// Runs the arrivals one after the other, as a load core would; all must come to an end.
 pub(super) async fn run(
     workload: &OrderWorkload,
-    client: &Client,
-    session: &OrderSession,
+    driver: &mut Driver,
     arrivals: std::ops::Range<u64>,
 ) -> Acknowledged {
     let mut acknowledged = Acknowledged::default();
     for arrival in arrivals {
         let transaction: OrderTransaction = workload.draw(arrival);
-        let done = workload.attempt(client, session, &transaction).await.unwrap();
+        let done = workload.attempt(driver, &transaction).await.unwrap();
         if done == Done::Committed {
             tally(workload, &transaction, &mut acknowledged);
         }

@@ -1,24 +1,33 @@
 //! Against a real server: transactions of three round trips, sessions that are terminated.
 
-use tokio_postgres::{Client, Error, Statement};
-
-use super::{alone, check, open, order};
+use super::{alone, ask, check, open, order};
 use crate::{
     load::cell,
     model::{Arrivals, Class},
-    target::{self, testing::TestServer},
+    target::{
+        self, ParameterType, Request, Session, SessionError, Statement, TripError, Value,
+        testing::TestServer,
+    },
     workload::{AttemptError, Done, Reached, Workload},
 };
 
 /// BEGIN, an insert, COMMIT; every fiftieth terminates its own session before the COMMIT, once.
-struct Inserts;
+struct Inserts([Statement; 2]);
+
+impl Inserts {
+    fn new() -> Self {
+        let insert = "INSERT INTO receipts VALUES ($1)".to_owned();
+        let find = "SELECT id FROM receipts WHERE id = $1".to_owned();
+        let id = &[ParameterType::Int8];
+        Self([Statement::new(0, insert, id), Statement::new(1, find, id)])
+    }
+}
 
 impl Workload for Inserts {
-    type Session = Statement;
     type Transaction = i64;
 
-    async fn prepare(&self, client: &Client) -> Result<Statement, Error> {
-        client.prepare("INSERT INTO receipts VALUES ($1)").await
+    fn statements(&self) -> &[Statement] {
+        &self.0
     }
 
     fn draw(&self, arrival: u64) -> i64 {
@@ -29,26 +38,26 @@ impl Workload for Inserts {
         Class::OrderCreate
     }
 
-    async fn attempt(
-        &self,
-        client: &Client,
-        insert: &Statement,
-        id: &i64,
-    ) -> Result<Done, AttemptError> {
-        let before = |error| AttemptError { reached: Reached::BeforeCommit, error };
-        client.batch_execute("BEGIN").await.map_err(before)?;
-        client.execute(insert, &[id]).await.map_err(before)?;
+    async fn attempt<S: Session>(&self, session: &mut S, id: &i64) -> Result<Done, AttemptError> {
+        let failed = |TripError { commit_sent, error }| {
+            let reached = if commit_sent { Reached::CommitSent } else { Reached::BeforeCommit };
+            AttemptError { reached, error }
+        };
+        let value = [Value::Int8(*id)];
+        let insert = [Request::Begin, Request::Run(&self.0[0], &value)];
+        session.trip(&insert).await.map_err(failed)?;
         if id % 50 == 49 {
             let once = "SELECT pg_terminate_backend(pg_backend_pid()) WHERE nextval('cuts') <= 4";
-            client.batch_execute(once).await.map_err(before)?;
+            ask(session, once, Reached::BeforeCommit).await?;
         }
-        let commit = client.batch_execute("COMMIT").await;
-        commit.map_err(|error| AttemptError { reached: Reached::CommitSent, error })?;
+        session.trip(&[Request::Commit]).await.map_err(failed)?;
         Ok(Done::Committed)
     }
 
-    async fn look_up(&self, client: &Client, id: &i64) -> Result<bool, Error> {
-        Ok(client.query_opt("SELECT 1 FROM receipts WHERE id = $1", &[id]).await?.is_some())
+    async fn look_up<S: Session>(&self, session: &mut S, id: &i64) -> Result<bool, SessionError> {
+        let value = [Value::Int8(*id)];
+        let found = session.trip(&[Request::Run(&self.0[1], &value)]).await;
+        found.map(|replies| replies.rows(0).len() == 1).map_err(|failed| failed.error)
     }
 
     fn committed(&self, _: &i64) {}
@@ -62,7 +71,7 @@ fn a_real_server_agrees_with_what_was_acknowledged() {
         let client = target::session(&target).await.unwrap();
         let schema = "CREATE TABLE receipts (id bigint PRIMARY KEY); CREATE SEQUENCE cuts";
         client.batch_execute(schema).await.unwrap();
-        let ran = cell::run(order(target, open(200.0, Arrivals::Poisson, 8)), Inserts).await;
+        let ran = cell::run(order(target, open(200.0, Arrivals::Poisson, 8)), Inserts::new()).await;
         let ran = ran.unwrap();
         check(&ran);
         let counts = &ran.result.counts;

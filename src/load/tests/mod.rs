@@ -14,14 +14,13 @@ use std::{
     time::Duration,
 };
 
-use tokio_postgres::{Client, Error, SimpleQueryMessage};
-
 use super::cell::{self, Ran};
 use crate::{
     model::{
         Arrivals, AttemptRange, CellId, CellOrder, Class, ConfigurationId, ConnectionLife, Load,
         Mix, RetryPolicy, Shape, TargetSpec, WorkloadSpec,
     },
+    target::{Request, Session, SessionError, Statement},
     workload::{AttemptError, Done, Reached, Workload},
 };
 
@@ -80,17 +79,26 @@ fn open(rate: f64, arrivals: Arrivals, connections: u32) -> Load {
     Load::Open { rate, arrivals, connections }
 }
 
+/// One round trip; where it fails, `reached` is how far the transaction had come.
+async fn ask<S: Session>(
+    session: &mut S,
+    text: &str,
+    reached: Reached,
+) -> Result<(), AttemptError> {
+    let asked = session.trip(&[Request::Text(text)]).await;
+    asked.map(|_| ()).map_err(|failed| AttemptError { reached, error: failed.error })
+}
+
 /// Transactions of the scripted server: `WORK <ordinal>`, and for writes `COMMIT <ordinal>`.
 struct Scripted {
     class: Class,
 }
 
 impl Workload for Scripted {
-    type Session = ();
     type Transaction = u64;
 
-    async fn prepare(&self, _: &Client) -> Result<(), Error> {
-        Ok(())
+    fn statements(&self) -> &[Statement] {
+        &[]
     }
 
     fn draw(&self, arrival: u64) -> u64 {
@@ -101,25 +109,26 @@ impl Workload for Scripted {
         self.class
     }
 
-    async fn attempt(
+    async fn attempt<S: Session>(
         &self,
-        client: &Client,
-        (): &(),
+        session: &mut S,
         transaction: &u64,
     ) -> Result<Done, AttemptError> {
-        let failed = |reached| move |error| AttemptError { reached, error };
-        let work = client.batch_execute(&format!("WORK {transaction}")).await;
-        work.map_err(failed(Reached::BeforeCommit))?;
+        ask(session, &format!("WORK {transaction}"), Reached::BeforeCommit).await?;
         if self.class.is_write() {
-            let commit = client.batch_execute(&format!("COMMIT {transaction}")).await;
-            commit.map_err(failed(Reached::CommitSent))?;
+            ask(session, &format!("COMMIT {transaction}"), Reached::CommitSent).await?;
         }
         Ok(Done::Committed)
     }
 
-    async fn look_up(&self, client: &Client, transaction: &u64) -> Result<bool, Error> {
-        let rows = client.simple_query(&format!("LOOK {transaction}")).await?;
-        Ok(rows.iter().any(|row| matches!(row, SimpleQueryMessage::CommandComplete(1))))
+    async fn look_up<S: Session>(
+        &self,
+        session: &mut S,
+        transaction: &u64,
+    ) -> Result<bool, SessionError> {
+        let text = format!("LOOK {transaction}");
+        let replies = session.trip(&[Request::Text(&text)]).await.map_err(|failed| failed.error)?;
+        Ok(replies.affected(0) == 1)
     }
 
     fn committed(&self, _: &u64) {}

@@ -5,16 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio_postgres::{Client, Error};
-
 use super::{
-    READS,
+    READS, ask,
     fake::{FakeServer, Reply},
     open, order, run,
 };
 use crate::{
     load::tally::POOL_TIMEOUT,
     model::{Arrivals, CellEnd, Class, LOWEST_DISCERNIBLE_NS, Load, Phase, RetryPolicy},
+    target::{Session, SessionError, Statement},
     workload::{AttemptError, Done, Reached, Workload},
 };
 
@@ -136,11 +135,10 @@ struct StallsItsThread {
 }
 
 impl Workload for StallsItsThread {
-    type Session = ();
     type Transaction = u64;
 
-    async fn prepare(&self, _: &Client) -> Result<(), Error> {
-        Ok(())
+    fn statements(&self) -> &[Statement] {
+        &[]
     }
 
     fn draw(&self, arrival: u64) -> u64 {
@@ -151,17 +149,16 @@ impl Workload for StallsItsThread {
         Class::ProductLookup
     }
 
-    async fn attempt(&self, client: &Client, (): &(), n: &u64) -> Result<Done, AttemptError> {
+    async fn attempt<S: Session>(&self, session: &mut S, n: &u64) -> Result<Done, AttemptError> {
         if *n == self.at {
             self.seen.fetch_add(1, Ordering::SeqCst);
             std::thread::sleep(self.stall);
         }
-        let work = client.batch_execute("WORK").await;
-        work.map_err(|error| AttemptError { reached: Reached::BeforeCommit, error })?;
+        ask(session, "WORK", Reached::BeforeCommit).await?;
         Ok(Done::Committed)
     }
 
-    async fn look_up(&self, _: &Client, _: &u64) -> Result<bool, Error> {
+    async fn look_up<S: Session>(&self, _: &mut S, _: &u64) -> Result<bool, SessionError> {
         Ok(false)
     }
 

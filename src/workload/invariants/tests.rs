@@ -1,10 +1,7 @@
 //! Every check finds what it is for, on a real database.
 
 use super::*;
-use crate::workload::{
-    Workload,
-    testing::{Shop, range, run},
-};
+use crate::workload::testing::{Shop, range, run};
 
 const SCALE: f64 = 0.001;
 
@@ -12,8 +9,8 @@ const SCALE: f64 = 0.001;
 async fn traded(scale: f64, arrivals: u64) -> (Shop, AttemptRange, Acknowledged) {
     let shop = Shop::load(scale).await;
     let (workload, range) = shop.attempt(1);
-    let session = workload.prepare(&shop.client).await.unwrap();
-    let acknowledged = run(&workload, &shop.client, &session, 0..arrivals).await;
+    let mut driver = shop.driver(&workload).await;
+    let acknowledged = run(&workload, &mut driver, 0..arrivals).await;
     assert!(acknowledged.creates > 10 && acknowledged.cancels > 5, "{acknowledged:?}");
     (shop, range, acknowledged)
 }
@@ -166,8 +163,8 @@ async fn receipts_are_held_against_what_was_acknowledged() {
 async fn attempts_share_the_stock_but_never_each_others_orders() {
     let (shop, first, told) = traded(SCALE, 120).await;
     let (second, second_range) = shop.attempt(11);
-    let session = second.prepare(&shop.client).await.unwrap();
-    let told_second = run(&second, &shop.client, &session, 0..120).await;
+    let mut driver = shop.driver(&second).await;
+    let told_second = run(&second, &mut driver, 0..120).await;
     assert_eq!(check(&shop.target, &first, &told).await.unwrap().violations, 0);
     assert_eq!(check(&shop.target, &second_range, &told_second).await.unwrap().violations, 0);
     // An attempt that has done nothing has nothing to answer for.

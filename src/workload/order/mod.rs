@@ -7,14 +7,14 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-use tokio_postgres::{Client, Error, types::Type};
-
 use super::{Done, Workload, WorkloadError, data::expected, random::Permutation, schema::Names};
-use crate::model::{AttemptRange, CellOrder, Class, WorkloadSpec};
+use crate::{
+    model::{AttemptRange, CellOrder, Class, WorkloadSpec},
+    target::{Request, Session, SessionError, Statement, Value},
+};
 
 use draw::Kind;
 use open_orders::OpenOrders;
-pub use statements::OrderSession;
 use statements::Statements;
 
 /// Ledger entries of one order: the opening one, up to seven sales and their reversals.
@@ -114,14 +114,16 @@ impl OrderWorkload {
         }
     }
 
-    async fn has_receipt(
+    async fn has_receipt<S: Session>(
         &self,
-        client: &Client,
+        session: &mut S,
         transaction: &OrderTransaction,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, SessionError> {
         let Some(id) = self.business_id(transaction) else { return Ok(false) };
-        let found = client.query_typed_opt(&self.statements.receipt, &[(&id, Type::TEXT)]).await?;
-        Ok(found.is_some())
+        let id = [Value::Text(&id)];
+        let find = Request::Run(self.statements.receipt(), &id);
+        let found = session.trip(&[find]).await.map_err(|failed| failed.error)?;
+        Ok(found.rows(0).len() > 0)
     }
 }
 
@@ -147,14 +149,12 @@ fn check_range(attempt: &AttemptRange, loaded_orders: u64) -> Result<(), Workloa
 }
 
 impl Workload for OrderWorkload {
-    type Session = OrderSession;
     type Transaction = OrderTransaction;
 
-    async fn prepare(&self, client: &Client) -> Result<OrderSession, Error> {
-        self.statements.prepare(client).await
+    fn statements(&self) -> &[Statement] {
+        self.statements.all()
     }
 
-    /// As the trait says; only which order a cancel takes depends on what has been committed.
     fn draw(&self, arrival: u64) -> OrderTransaction {
         OrderTransaction(self.draw_kind(arrival))
     }
@@ -171,21 +171,20 @@ impl Workload for OrderWorkload {
     /// As the trait says. What an earlier try of the same transaction turns out to have committed
     /// after all (its COMMIT arrived later than a look-up) is answered as committed, not done
     /// twice.
-    async fn attempt(
+    async fn attempt<S: Session>(
         &self,
-        client: &Client,
-        session: &OrderSession,
+        session: &mut S,
         transaction: &OrderTransaction,
     ) -> Result<Done, super::AttemptError> {
-        self.run(client, session, transaction).await
+        self.run(session, transaction).await
     }
 
-    async fn look_up(
+    async fn look_up<S: Session>(
         &self,
-        client: &Client,
+        session: &mut S,
         transaction: &OrderTransaction,
-    ) -> Result<bool, Error> {
-        self.has_receipt(client, transaction).await
+    ) -> Result<bool, SessionError> {
+        self.has_receipt(session, transaction).await
     }
 
     fn committed(&self, transaction: &OrderTransaction) {

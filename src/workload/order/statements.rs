@@ -1,12 +1,12 @@
 //! The statements of the four transactions.
 
-use tokio_postgres::{Client, Error, Statement, types::Type};
-
-use crate::workload::schema::Names;
-
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ";
-pub(super) const COMMIT: &str = "COMMIT";
-pub(super) const ROLLBACK: &str = "ROLLBACK";
+use crate::{
+    target::{
+        ParameterType::{self, Int4s, Int8, Int8s, Text},
+        Statement,
+    },
+    workload::schema::Names,
+};
 
 const PRODUCT: &str = "SELECT product_id, name, price_cents, stock FROM {products} \
      WHERE product_id = $1";
@@ -55,104 +55,63 @@ const CANCEL_ORDER: &str = "UPDATE {orders} SET status = 'cancelled' \
 
 const RECEIPT: &str = "SELECT FROM {receipts} WHERE business_id = $1";
 
-/// The texts, with the schema filled in.
-#[derive(Debug)]
-pub(super) struct Statements {
-    product: String,
-    history: String,
-    items_of_orders: String,
-    price_and_stock: String,
-    insert_order: String,
-    insert_items: String,
-    change_stock: String,
-    insert_ledger: String,
-    insert_receipt: String,
-    order: String,
-    items_of_order: String,
-    cancel_order: String,
-    pub(super) receipt: String,
-}
+/// Each statement with its parameters; the position is its number.
+const ALL: [(&str, &[ParameterType]); 13] = [
+    (PRODUCT, &[Int8]),
+    (HISTORY, &[Int8]),
+    (ITEMS_OF_ORDERS, &[Int8s]),
+    (PRICE_AND_STOCK, &[Int8s]),
+    (INSERT_ORDER, &[Int8, Int8, Int8]),
+    (INSERT_ITEMS, &[Int8, Int4s, Int8s, Int8s, Int8s]),
+    (CHANGE_STOCK, &[Int8s, Int8s]),
+    (INSERT_LEDGER, &[Int8, Text, Int8s, Int8s, Int8s, Int8s]),
+    (INSERT_RECEIPT, &[Text, Text, Int8]),
+    (ORDER, &[Int8]),
+    (ITEMS_OF_ORDER, &[Int8]),
+    (CANCEL_ORDER, &[Int8]),
+    (RECEIPT, &[Text]),
+];
 
-/// The statements that a connection has prepared.
-pub struct OrderSession {
-    pub(super) product: Statement,
-    pub(super) history: Statement,
-    pub(super) items_of_orders: Statement,
-    pub(super) price_and_stock: Statement,
-    pub(super) insert_order: Statement,
-    pub(super) insert_items: Statement,
-    pub(super) change_stock: Statement,
-    pub(super) insert_ledger: Statement,
-    pub(super) insert_receipt: Statement,
-    pub(super) order: Statement,
-    pub(super) items_of_order: Statement,
-    pub(super) cancel_order: Statement,
+/// The statements, with the schema filled in.
+#[derive(Debug)]
+pub(super) struct Statements([Statement; ALL.len()]);
+
+/// Names the statements by their places in [`ALL`].
+macro_rules! named {
+    ($($name:ident = $number:literal),* $(,)?) => {
+        $(pub(super) const fn $name(&self) -> &Statement {
+            &self.0[$number]
+        })*
+    };
 }
 
 impl Statements {
     pub(super) fn new(names: &Names) -> Self {
-        Self {
-            product: names.fill(PRODUCT),
-            history: names.fill(HISTORY),
-            items_of_orders: names.fill(ITEMS_OF_ORDERS),
-            price_and_stock: names.fill(PRICE_AND_STOCK),
-            insert_order: names.fill(INSERT_ORDER),
-            insert_items: names.fill(INSERT_ITEMS),
-            change_stock: names.fill(CHANGE_STOCK),
-            insert_ledger: names.fill(INSERT_LEDGER),
-            insert_receipt: names.fill(INSERT_RECEIPT),
-            order: names.fill(ORDER),
-            items_of_order: names.fill(ITEMS_OF_ORDER),
-            cancel_order: names.fill(CANCEL_ORDER),
-            receipt: names.fill(RECEIPT),
-        }
+        Self(std::array::from_fn(|number| {
+            let (text, parameters) = ALL[number];
+            Statement::new(number, names.fill(text), parameters)
+        }))
     }
 
-    /// Prepares every statement, all at once: one round trip, not twelve.
-    pub(super) async fn prepare(&self, client: &Client) -> Result<OrderSession, Error> {
-        const ID: Type = Type::INT8;
-        const IDS: Type = Type::INT8_ARRAY;
-        let (
-            product,
-            history,
-            items_of_orders,
-            price_and_stock,
-            insert_order,
-            insert_items,
-            change_stock,
-            insert_ledger,
-            insert_receipt,
-            order,
-            items_of_order,
-            cancel_order,
-        ) = tokio::try_join!(
-            client.prepare_typed(&self.product, &[ID]),
-            client.prepare_typed(&self.history, &[ID]),
-            client.prepare_typed(&self.items_of_orders, &[IDS]),
-            client.prepare_typed(&self.price_and_stock, &[IDS]),
-            client.prepare_typed(&self.insert_order, &[ID, ID, ID]),
-            client.prepare_typed(&self.insert_items, &[ID, Type::INT4_ARRAY, IDS, IDS, IDS]),
-            client.prepare_typed(&self.change_stock, &[IDS, IDS]),
-            client.prepare_typed(&self.insert_ledger, &[ID, Type::TEXT, IDS, IDS, IDS, IDS]),
-            client.prepare_typed(&self.insert_receipt, &[Type::TEXT, Type::TEXT, ID]),
-            client.prepare_typed(&self.order, &[ID]),
-            client.prepare_typed(&self.items_of_order, &[ID]),
-            client.prepare_typed(&self.cancel_order, &[ID]),
-        )?;
-        Ok(OrderSession {
-            product,
-            history,
-            items_of_orders,
-            price_and_stock,
-            insert_order,
-            insert_items,
-            change_stock,
-            insert_ledger,
-            insert_receipt,
-            order,
-            items_of_order,
-            cancel_order,
-        })
+    /// All of them, for a connection to prepare.
+    pub(super) const fn all(&self) -> &[Statement] {
+        &self.0
+    }
+
+    named! {
+        product = 0,
+        history = 1,
+        items_of_orders = 2,
+        price_and_stock = 3,
+        insert_order = 4,
+        insert_items = 5,
+        change_stock = 6,
+        insert_ledger = 7,
+        insert_receipt = 8,
+        order = 9,
+        items_of_order = 10,
+        cancel_order = 11,
+        receipt = 12,
     }
 }
 
@@ -169,21 +128,22 @@ mod tests {
         let statements = Statements::new(&Names::new("shop"));
         let arrays = "bigint[], bigint[]";
         let planned = [
-            ("bigint", &statements.product, "products_pkey"),
-            ("bigint", &statements.history, "orders_customer"),
-            ("bigint[]", &statements.items_of_orders, "order_items_pkey"),
-            ("bigint[]", &statements.price_and_stock, "products_pkey"),
-            (arrays, &statements.change_stock, "products_pkey"),
-            ("bigint", &statements.order, "orders_pkey"),
-            ("bigint", &statements.items_of_order, "order_items_pkey"),
-            ("bigint", &statements.cancel_order, "orders_pkey"),
+            ("bigint", statements.product(), "products_pkey"),
+            ("bigint", statements.history(), "orders_customer"),
+            ("bigint[]", statements.items_of_orders(), "order_items_pkey"),
+            ("bigint[]", statements.price_and_stock(), "products_pkey"),
+            (arrays, statements.change_stock(), "products_pkey"),
+            ("bigint", statements.order(), "orders_pkey"),
+            ("bigint", statements.items_of_order(), "order_items_pkey"),
+            ("bigint", statements.cancel_order(), "orders_pkey"),
         ];
         shop.client.batch_execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
         for (types, statement, index) in planned {
             let nulls = types.split(',').map(|_| "NULL").collect::<Vec<_>>().join(", ");
             let explain = format!(
-                "PREPARE planned ({types}) AS {statement}; EXPLAIN EXECUTE planned ({nulls}); \
-                 DEALLOCATE planned"
+                "PREPARE planned ({types}) AS {}; EXPLAIN EXECUTE planned ({nulls}); \
+                 DEALLOCATE planned",
+                statement.sql()
             );
             let messages = shop.client.simple_query(&explain).await.unwrap();
             let rows = messages.iter().filter_map(|message| match message {
@@ -193,8 +153,8 @@ mod tests {
             let plan = rows.collect::<Vec<_>>().join("\n");
             let scan = format!("Index Scan using {index}");
             let backward = format!("Index Scan Backward using {index}");
-            assert!(plan.contains(&scan) || plan.contains(&backward), "{statement}\n{plan}");
-            assert!(!plan.contains("Seq Scan"), "{statement}\n{plan}");
+            assert!(plan.contains(&scan) || plan.contains(&backward), "{statement:?}\n{plan}");
+            assert!(!plan.contains("Seq Scan"), "{statement:?}\n{plan}");
         }
     }
 }

@@ -12,12 +12,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{draw::Kind, *};
 use crate::{
-    model::{Acknowledged, Mix, TargetAddress, TargetSpec},
-    target::session,
+    model::{Acknowledged, Mix, RoundTrips, Statements, TargetAddress, TargetSpec},
+    target::{Driver, session},
     workload::{
         Reached,
         invariants::check,
-        testing::{Shop, range, tally},
+        testing::{Shop, driver, range, tally},
     },
 };
 
@@ -97,28 +97,28 @@ fn what_cannot_work_is_refused_in_words() {
 async fn every_class_runs_and_a_cancel_takes_what_a_create_made() {
     let shop = Shop::load(0.001).await;
     let (workload, range) = shop.attempt(1);
-    let session = workload.prepare(&shop.client).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
     for class in [Class::ProductLookup, Class::OrderHistory] {
         let read = first_of(&workload, class);
-        let done = workload.attempt(&shop.client, &session, &read).await.unwrap();
+        let done = workload.attempt(&mut driver, &read).await.unwrap();
         assert_eq!(done, Done::Committed);
-        assert!(!workload.look_up(&shop.client, &read).await.unwrap());
+        assert!(!workload.look_up(&mut driver, &read).await.unwrap());
     }
     // Nothing has been created yet.
     let early = first_of(&workload, Class::OrderCancel);
-    let done = workload.attempt(&shop.client, &session, &early).await.unwrap();
+    let done = workload.attempt(&mut driver, &early).await.unwrap();
     assert_eq!(done, Done::Rejected);
-    assert!(!workload.look_up(&shop.client, &early).await.unwrap());
+    assert!(!workload.look_up(&mut driver, &early).await.unwrap());
 
     let create = first_of(&workload, Class::OrderCreate);
-    assert!(!workload.look_up(&shop.client, &create).await.unwrap());
-    let done = workload.attempt(&shop.client, &session, &create).await.unwrap();
+    assert!(!workload.look_up(&mut driver, &create).await.unwrap());
+    let done = workload.attempt(&mut driver, &create).await.unwrap();
     assert_eq!(done, Done::Committed);
-    assert!(workload.look_up(&shop.client, &create).await.unwrap());
+    assert!(workload.look_up(&mut driver, &create).await.unwrap());
     workload.committed(&create);
 
     let cancel = first_of(&workload, Class::OrderCancel);
-    let done = workload.attempt(&shop.client, &session, &cancel).await.unwrap();
+    let done = workload.attempt(&mut driver, &cancel).await.unwrap();
     assert_eq!(done, Done::Committed);
     let status = format!(
         "SELECT count(*) FROM shop.orders WHERE order_id >= {} AND status = 'cancelled'",
@@ -135,7 +135,7 @@ async fn every_class_runs_and_a_cancel_takes_what_a_create_made() {
     assert_eq!(created, cancelled);
     // The order has left the ring: a later cancel finds none.
     let later = all_of(&workload, Class::OrderCancel).nth(1).unwrap();
-    let done = workload.attempt(&shop.client, &session, &later).await.unwrap();
+    let done = workload.attempt(&mut driver, &later).await.unwrap();
     assert_eq!(done, Done::Rejected);
 }
 
@@ -143,20 +143,20 @@ async fn every_class_runs_and_a_cancel_takes_what_a_create_made() {
 async fn too_little_stock_rejects_the_order_and_writes_nothing() {
     let shop = Shop::load(0.001).await;
     let (workload, _) = shop.attempt(1);
-    let session = workload.prepare(&shop.client).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
     shop.execute("UPDATE shop.products SET stock = 0, initial_stock = 0").await;
     let create = first_of(&workload, Class::OrderCreate);
-    let done = workload.attempt(&shop.client, &session, &create).await.unwrap();
+    let done = workload.attempt(&mut driver, &create).await.unwrap();
     assert_eq!(done, Done::Rejected);
     assert_eq!(shop.number("SELECT count(*) FROM shop.receipts").await, 0);
-    assert_outside_transaction(&shop.client).await;
+    assert!(driver.is_usable() && !driver.in_transaction());
 }
 
 #[tokio::test]
 async fn a_conflict_is_40001_before_commit_and_the_connection_is_usable() {
     let shop = Shop::load(0.001).await;
     let (workload, _) = shop.attempt(1);
-    let prepared = workload.prepare(&shop.client).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
     let create = first_of(&workload, Class::OrderCreate);
     let Kind::Create { lines, .. } = &create.0 else { panic!("not a create") };
     let product = lines.product_ids()[0];
@@ -166,21 +166,21 @@ async fn a_conflict_is_40001_before_commit_and_the_connection_is_usable() {
     rival.batch_execute("BEGIN").await.unwrap();
     let update = "UPDATE shop.products SET stock = stock - 0 WHERE product_id = $1";
     rival.execute(update, &[&product]).await.unwrap();
-    let pid: i32 = shop.client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let lift = async {
-        let blockers = "SELECT cardinality(pg_blocking_pids($1))";
-        while rival.query_one(blockers, &[&pid]).await.unwrap().get::<_, i32>(0) == 0 {
+        let blocked = "SELECT count(*) FROM pg_stat_activity \
+                       WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))";
+        while rival.query_one(blocked, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::task::yield_now().await;
         }
         rival.batch_execute("COMMIT").await.unwrap();
     };
-    let (result, ()) = tokio::join!(workload.attempt(&shop.client, &prepared, &create), lift);
+    let (result, ()) = tokio::join!(workload.attempt(&mut driver, &create), lift);
     let failure = result.unwrap_err();
     assert_eq!(failure.reached, Reached::BeforeCommit);
-    assert_eq!(failure.error.code().unwrap().code(), "40001");
-    assert_outside_transaction(&shop.client).await;
+    assert_eq!(failure.error.code().unwrap(), "40001");
+    assert!(driver.is_usable() && !driver.in_transaction());
 
-    let again = workload.attempt(&shop.client, &prepared, &create).await.unwrap();
+    let again = workload.attempt(&mut driver, &create).await.unwrap();
     assert_eq!(again, Done::Committed);
 }
 
@@ -188,14 +188,15 @@ async fn a_conflict_is_40001_before_commit_and_the_connection_is_usable() {
 async fn a_try_after_an_unseen_commit_is_committed_once() {
     let shop = Shop::load(0.001).await;
     let (workload, range) = shop.attempt(1);
-    let session = workload.prepare(&shop.client).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
     let create = first_of(&workload, Class::OrderCreate);
-    let attempt = async |transaction: &OrderTransaction| {
-        workload.attempt(&shop.client, &session, transaction).await.unwrap()
+    let mut attempt = async |transaction: &OrderTransaction| {
+        let done = workload.attempt(&mut driver, transaction).await.unwrap();
+        assert!(driver.is_usable() && !driver.in_transaction());
+        done
     };
     assert_eq!(attempt(&create).await, Done::Committed);
     assert_eq!(attempt(&create).await, Done::Committed, "its ids are taken");
-    assert_outside_transaction(&shop.client).await;
     shop.execute("UPDATE shop.products SET stock = 0").await;
     assert_eq!(attempt(&create).await, Done::Committed, "the stock is gone since");
 
@@ -214,12 +215,12 @@ async fn a_try_after_an_unseen_commit_is_committed_once() {
 async fn a_connection_cut_tells_how_far_the_attempt_had_come() {
     let shop = Shop::load(0.001).await;
     let (workload, _) = shop.attempt(1);
-    let client = session(&shop.target).await.unwrap();
-    let prepared = workload.prepare(&client).await.unwrap();
-    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    shop.client.query("SELECT pg_terminate_backend($1, 10000)", &[&pid]).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
+    let others = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
+                  WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    shop.client.query(others, &[]).await.unwrap();
     let lookup = first_of(&workload, Class::ProductLookup);
-    let failure = workload.attempt(&client, &prepared, &lookup).await.unwrap_err();
+    let failure = workload.attempt(&mut driver, &lookup).await.unwrap_err();
     assert_eq!(failure.reached, Reached::BeforeCommit);
 
     // A deferred trigger makes COMMIT itself fail.
@@ -232,34 +233,50 @@ async fn a_connection_cut_tells_how_far_the_attempt_had_come() {
         )
         .await
         .unwrap();
-    let prepared = workload.prepare(&shop.client).await.unwrap();
+    let mut driver = shop.driver(&workload).await;
     let create = first_of(&workload, Class::OrderCreate);
-    let failure = workload.attempt(&shop.client, &prepared, &create).await.unwrap_err();
+    let failure = workload.attempt(&mut driver, &create).await.unwrap_err();
     assert_eq!(failure.reached, Reached::CommitSent);
-    assert_eq!(failure.error.code().unwrap().code(), "40001");
-    assert_outside_transaction(&shop.client).await;
-    assert!(!workload.look_up(&shop.client, &create).await.unwrap());
+    assert_eq!(failure.error.code().unwrap(), "40001");
+    assert!(driver.is_usable() && !driver.in_transaction());
+    assert!(!workload.look_up(&mut driver, &create).await.unwrap());
 }
 
 #[tokio::test]
 async fn each_transaction_makes_the_round_trips_of_an_application() {
+    use RoundTrips::{Pipelined, Sequential};
+    use Statements::{Prepared, Simple, Unnamed};
+
     let shop = Shop::load(0.001).await;
     let (address, trips) = counting_proxy(&shop.target).await;
     let target = TargetSpec { address, ..shop.target.clone() };
-    let client = session(&target).await.unwrap();
-    let (workload, _) = shop.attempt(1);
-    let prepared = workload.prepare(&client).await.unwrap();
-    let mut counted = Vec::new();
-    for class in Class::ALL {
-        let transaction = first_of(&workload, class);
-        let before = trips.load(Ordering::SeqCst);
-        let done = workload.attempt(&client, &prepared, &transaction).await.unwrap();
-        let after = trips.load(Ordering::SeqCst);
-        assert_eq!(done, Done::Committed, "{class}");
-        workload.committed(&transaction);
-        counted.push(after - before);
+    let shapes = [
+        (Prepared, Sequential, [3, 4, 8, 8]),
+        (Unnamed, Sequential, [3, 4, 8, 8]),
+        (Simple, Sequential, [3, 4, 8, 8]),
+        (Prepared, Pipelined, [1, 2, 2, 3]),
+        (Unnamed, Pipelined, [1, 2, 2, 3]),
+        (Simple, Pipelined, [1, 2, 2, 3]),
+    ];
+    for (attempt, (statements, round_trips, expected)) in (1..).zip(shapes) {
+        let mut driver = Driver::open(&target, None, statements, round_trips).await.unwrap();
+        let (workload, range) = shop.attempt(attempt);
+        driver.prepare(workload.statements()).await.unwrap();
+        let mut counted = Vec::new();
+        let mut told = Acknowledged::default();
+        for class in Class::ALL {
+            let transaction = first_of(&workload, class);
+            let before = trips.load(Ordering::SeqCst);
+            let done = workload.attempt(&mut driver, &transaction).await.unwrap();
+            let after = trips.load(Ordering::SeqCst);
+            assert_eq!(done, Done::Committed, "{class}");
+            tally(&workload, &transaction, &mut told);
+            counted.push(after - before);
+        }
+        assert_eq!(counted, expected, "{statements:?}, {round_trips:?}");
+        let report = check(&shop.target, &range, &told).await.unwrap();
+        assert_eq!(report.violations, 0, "{statements:?}, {round_trips:?}: {:?}", report.first);
     }
-    assert_eq!(counted, [3, 4, 8, 8]);
 }
 
 /// A way to the target that counts the server's `ReadyForQuery` messages: one ends each round trip.
@@ -272,31 +289,41 @@ async fn counting_proxy(target: &TargetSpec) -> (TargetAddress, Arc<AtomicU64>) 
     let trips = Arc::new(AtomicU64::new(0));
     let counter = trips.clone();
     tokio::spawn(async move {
-        let (client, _) = listener.accept().await.unwrap();
-        let server = tokio::net::UnixStream::connect(directory.join(format!(".s.PGSQL.{port}")));
-        let server = server.await.unwrap();
-        let (mut from_client, mut to_client) = client.into_split();
-        let (mut from_server, mut to_server) = server.into_split();
-        let forward = tokio::io::copy(&mut from_client, &mut to_server);
-        let back = async {
-            loop {
-                let mut head = [0; 5];
-                if from_server.read_exact(&mut head).await.is_err() {
-                    return;
-                }
-                let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) - 4;
-                let mut body = vec![0; usize::try_from(length).unwrap()];
-                from_server.read_exact(&mut body).await.unwrap();
-                if head[0] == b'Z' {
-                    counter.fetch_add(1, Ordering::SeqCst);
-                }
-                to_client.write_all(&[&head[..], &body].concat()).await.unwrap();
-            }
-        };
-        tokio::select! { _ = forward => {}, () = back => {} }
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let path = directory.join(format!(".s.PGSQL.{port}"));
+            let server = tokio::net::UnixStream::connect(path).await.unwrap();
+            tokio::spawn(count_trips(client, server, counter.clone()));
+        }
     });
     let host = address.ip().to_string();
     (TargetAddress::Tcp { host, port: address.port(), hostaddr: None }, trips)
+}
+
+async fn count_trips(
+    client: tokio::net::TcpStream,
+    server: tokio::net::UnixStream,
+    counter: Arc<AtomicU64>,
+) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let forward = tokio::io::copy(&mut from_client, &mut to_server);
+    let back = async {
+        loop {
+            let mut head = [0; 5];
+            if from_server.read_exact(&mut head).await.is_err() {
+                return;
+            }
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) - 4;
+            let mut body = vec![0; usize::try_from(length).unwrap()];
+            from_server.read_exact(&mut body).await.unwrap();
+            if head[0] == b'Z' {
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+            to_client.write_all(&[&head[..], &body].concat()).await.unwrap();
+        }
+    };
+    tokio::select! { _ = forward => {}, () = back => {} }
 }
 
 #[tokio::test]
@@ -306,9 +333,8 @@ async fn four_connections_trade_at_once_and_every_invariant_holds() {
     let traders = (0..4_u64).map(|trader| {
         let (workload, target) = (&workload, &shop.target);
         async move {
-            let client = session(target).await.unwrap();
-            let prepared = workload.prepare(&client).await.unwrap();
-            trade(workload, &client, &prepared, trader * 150..(trader + 1) * 150).await
+            let mut driver = driver(target, workload).await;
+            trade(workload, &mut driver, trader * 150..(trader + 1) * 150).await
         }
     });
     let all = futures_util::future::join_all(traders).await;
@@ -327,8 +353,7 @@ async fn four_connections_trade_at_once_and_every_invariant_holds() {
 /// Runs arrivals with the retries of a load core; tells how many conflicts it met.
 async fn trade(
     workload: &OrderWorkload,
-    client: &Client,
-    session: &OrderSession,
+    driver: &mut Driver,
     arrivals: std::ops::Range<u64>,
 ) -> (Acknowledged, u32) {
     let mut told = Acknowledged::default();
@@ -336,10 +361,10 @@ async fn trade(
     for arrival in arrivals {
         let transaction = workload.draw(arrival);
         let done = loop {
-            match workload.attempt(client, session, &transaction).await {
+            match workload.attempt(driver, &transaction).await {
                 Ok(done) => break done,
                 Err(failure) => {
-                    let code = failure.error.code().unwrap().code().to_owned();
+                    let code = failure.error.code().unwrap().to_owned();
                     assert!(["40001", "40P01"].contains(&code.as_str()), "{code}");
                     conflicts += 1;
                 }
@@ -350,12 +375,4 @@ async fn trade(
         }
     }
     (told, conflicts)
-}
-
-async fn assert_outside_transaction(client: &Client) {
-    // Outside a transaction each statement has a transaction, and so a start time, of its own.
-    let now = "SELECT extract(epoch FROM now())::text";
-    let first: String = client.query_one(now, &[]).await.unwrap().get(0);
-    let second: String = client.query_one(now, &[]).await.unwrap().get(0);
-    assert_ne!(first, second);
 }
