@@ -7,8 +7,8 @@ use super::{
     failure::{CONNECT_FAILED, Failure, Meaning},
 };
 use crate::{
-    model::{CellOrder, Shape, TargetSpec},
-    target::{ConnectError, ConnectErrorKind, Driver, SessionError},
+    model::{CellOrder, Secret, Shape, TargetSpec},
+    target::{self, ConnectError, ConnectErrorKind, Driver, SessionError},
     workload::Workload,
 };
 
@@ -92,10 +92,10 @@ impl Link {
         workload: &W,
     ) -> Result<Self, OpenError> {
         let CellOrder { target, shape, .. } = order;
-        let password = target.password.as_ref();
-        let mut driver = Driver::open(target, password, shape.statements, shape.round_trips)
-            .await
-            .map_err(OpenError::Connect)?;
+        let open = |password: Option<Secret>| async move {
+            Driver::open(target, password.as_ref(), shape.statements, shape.round_trips).await
+        };
+        let mut driver = target::log_in(target, open).await.map_err(OpenError::Connect)?;
         let limit = Duration::from_millis(target.connect_timeout_ms);
         let prepared = tokio::time::timeout(limit, driver.prepare(workload.statements())).await;
         match prepared {

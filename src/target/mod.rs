@@ -4,10 +4,13 @@
 //! threads; set-up and checks take a [`session`] or a [`pool`]. Transactions see either as a
 //! [`Session`].
 
+mod command;
 mod connect;
+mod credential;
 mod driver;
 mod error;
 mod pool;
+mod resolve;
 mod session;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -16,9 +19,11 @@ mod tests;
 mod tls;
 
 pub use connect::session;
+pub use credential::log_in;
 pub use driver::{Driver, ReadLag};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use pool::pool;
+pub use resolve::watch_addresses;
 pub use session::{
     ParameterType, Replies, Request, Row, ServerError, Session, SessionError, Statement, TripError,
     Value,

@@ -112,7 +112,7 @@ async fn tls_is_verified_by_chain_and_name_and_then_the_password_decides() {
     let plain = failure(&TargetSpec { tls: TlsMode::Off, ..right.clone() }).await;
     assert_eq!(plain.sqlstate(), Some("28000"), "{plain}");
 
-    let pool = pool(&right, 1, Duration::from_millis(50)).unwrap();
+    let pool = pool(&right, 1, Duration::from_millis(50)).await.unwrap();
     let held = pool.get().await.unwrap();
     held.batch_execute("SELECT 1").await.unwrap();
     assert!(pool.get().await.is_err(), "a pool that is empty must not wait for ever");
