@@ -1,5 +1,7 @@
 //! A run for tests: four configurations in the states that an operator meets.
 
+use std::collections::BTreeMap;
+
 use crokey::KeyCombination;
 use rust_decimal::Decimal;
 
@@ -53,6 +55,10 @@ fn open(rate: f64) -> Load {
     Load::Open { rate, arrivals: Arrivals::Poisson, connections: 256 }
 }
 
+fn tail(schedule_lag_ms: f64, connection_wait_ms: f64, service_ms: f64) -> TailParts {
+    TailParts { schedule_lag_ms, connection_wait_ms, service_ms, ..TailParts::default() }
+}
+
 fn live(cell: &str, load: Load, rates: Tps, classes: PerClass<ClassLatency>) -> LiveCell {
     LiveCell {
         id: CellId::new(cell),
@@ -62,10 +68,11 @@ fn live(cell: &str, load: Load, rates: Tps, classes: PerClass<ClassLatency>) -> 
         tps: rates,
         classes,
         connection_wait_p99_ms: Some(26.5),
-        tail: Some(TailParts { schedule_lag_ms: 0.04, connection_wait_ms: 22.1, service_ms: 79.3 }),
+        tail: Some(tail(0.04, 22.1, 79.3)),
         retry_percent: 4.1,
         failed_percent: 0.0,
         rejected_percent: 0.3,
+        errors: BTreeMap::from([("40001".into(), 412), ("pool_timeout".into(), 3)]),
         in_flight: 189,
         window_at: Some(ago(0)),
     }
@@ -79,9 +86,10 @@ fn last(cell: &str, load: Load, verdict: Verdict, figures: [(f64, f64); 4], ok: 
         tps: tps(ok, ok, ok),
         classes: latencies(figures),
         connection_wait_p99_ms: Some(0.21),
-        tail: Some(TailParts { schedule_lag_ms: 0.0, connection_wait_ms: 0.2, service_ms: 118.4 }),
+        tail: Some(tail(0.0, 0.2, 118.4)),
         retry_percent: 0.3,
         failed_percent: 0.0,
+        errors: BTreeMap::new(),
         verdict,
         reasons: Vec::new(),
     }

@@ -48,7 +48,7 @@ pub(super) struct Symbols {
     pub full: &'static str,
     pub empty: &'static str,
     pub limit: &'static str,
-    /// The parts of the tail: database, pool, schedule.
+    /// The parts of the tail: database, pool, generator.
     pub parts: [&'static str; 3],
     pub spark: [&'static str; 8],
     pub border: border::Set<'static>,

@@ -351,7 +351,12 @@ impl Supervisor {
         self.agent_status.cpu_percent = sample.cpu_percent;
         self.agent_status.host_cpu_percent = sample.host_cpu_percent;
         self.agent_status.rss_mib = sample.rss_mib;
-        self.agent_status.loop_lag_p99_ms = sample.loop_lag.quantile_ms(0.99);
+        self.agent_status.loop_lag_p99_ms = sample
+            .threads
+            .iter()
+            .filter_map(|thread| thread.loop_lag.p99)
+            .max_by(f64::total_cmp)
+            .or_else(|| sample.loop_lag.quantile_ms(0.99));
         self.agent_status.at = Some(UnixMs::now());
     }
 

@@ -30,6 +30,8 @@ struct Measured {
     counts: Counts,
     sqlstates: BTreeMap<String, u64>,
     classes: PerClass<PartRecordings>,
+    failed: PerClass<u64>,
+    unknown: PerClass<u64>,
     tail: TailSums,
     runner: RunnerSample,
 }
@@ -62,6 +64,7 @@ impl Tracker {
             retry_percent: 0.0,
             failed_percent: 0.0,
             rejected_percent: 0.0,
+            errors: BTreeMap::new(),
             in_flight: 0,
             window_at: None,
         };
@@ -130,6 +133,9 @@ impl Tracker {
         self.live.failed_percent =
             percent(self.whole.failed + self.whole.unknown, self.whole.completed);
         self.live.rejected_percent = percent(self.whole.business_rejected, self.whole.completed);
+        for (name, count) in &window.sqlstates {
+            *self.live.errors.entry(name.clone()).or_default() += count;
+        }
         if self.recent.len() == SLIDING_WINDOWS {
             self.recent.pop_front();
         }
@@ -171,6 +177,8 @@ impl Tracker {
             counts: self.measured.counts,
             sqlstates: self.measured.sqlstates.clone(),
             classes: self.measured.classes.clone(),
+            failed: self.measured.failed.clone(),
+            unknown: self.measured.unknown.clone(),
             tail: self.measured.tail.clone(),
             acknowledged: Acknowledged::default(),
             runner: self.measured.runner.clone(),
@@ -194,6 +202,8 @@ impl Measured {
         }
         for class in crate::model::Class::ALL {
             self.classes[class].merge(&window.classes[class]);
+            self.failed[class] += window.failed[class];
+            self.unknown[class] += window.unknown[class];
         }
         self.tail.merge(&window.tail);
         self.runner = window.runner.clone();

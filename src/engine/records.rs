@@ -188,6 +188,7 @@ fn last_cell(record: &CellRecord, tps: Tps) -> LastCell {
             result.counts.failed + result.counts.unknown,
             result.counts.completed,
         ),
+        errors: result.sqlstates.clone(),
         verdict: record.verdict,
         reasons: record.reasons.clone(),
     }

@@ -16,7 +16,7 @@ use super::{
     usage::{self, Meter},
 };
 use crate::{
-    model::{AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, Recording},
+    model::{AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, RunnerSample},
     workload::Workload,
 };
 
@@ -81,7 +81,8 @@ struct Collector<W: Workload, M, R> {
     first_threads: Vec<ConfigurationId>,
     next_key: u64,
     meter: Meter,
-    loop_lag: Recording,
+    /// How late the threads were since the last sample.
+    lags: RunnerSample,
     shutting_down: bool,
 }
 
@@ -119,7 +120,7 @@ where
             first_threads: Vec::new(),
             next_key: 0,
             meter: Meter::start(),
-            loop_lag: Recording::new(),
+            lags: RunnerSample::default(),
             shutting_down: false,
         })
     }
@@ -138,6 +139,12 @@ where
                 for index in 0..self.threads.len() {
                     let configuration = configuration.clone();
                     self.send(index, ThreadCommand::Release { configuration });
+                }
+            }
+            #[cfg(debug_assertions)]
+            AgentCommand::Stall { thread, ms } => {
+                if thread < self.threads.len() {
+                    self.send(thread, ThreadCommand::Stall(Duration::from_millis(ms)));
                 }
             }
             AgentCommand::Shutdown => {
@@ -230,7 +237,12 @@ where
                     }
                 }
             }
-            ThreadReport::LoopLag(lag) => self.loop_lag.merge(&lag),
+            ThreadReport::LoopLag { thread, lag } => {
+                let sample = usage::thread_sample(thread, &lag.recording, lag.stalls);
+                self.lags.threads.retain(|earlier| earlier.thread != sample.thread);
+                self.lags.threads.push(sample);
+                self.lags.loop_lag.merge(&lag.recording);
+            }
             ThreadReport::Warning(text) => self.warn(text),
             ThreadReport::Died(why) => return Err(LoadError::Died { why }),
         }
@@ -305,7 +317,8 @@ where
     }
 
     fn tell_runner(&mut self) {
-        let sample = self.meter.read(std::mem::take(&mut self.loop_lag));
+        let RunnerSample { loop_lag, threads, .. } = std::mem::take(&mut self.lags);
+        let sample = RunnerSample { loop_lag, threads, ..self.meter.read() };
         self.meter = Meter::start();
         (self.report)(AgentReport::Runner(Box::new(sample)));
     }

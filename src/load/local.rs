@@ -197,6 +197,7 @@ impl<W: Workload> Local<W> {
         *self.recorder.borrow_mut() = Some(Recorder::new(
             self.shared.key,
             self.part,
+            self.slots.len(),
             Arc::clone(&course),
             self.reports.clone(),
         ));
@@ -388,6 +389,11 @@ impl<W: Workload> Local<W> {
     /// Records a transaction that has ended at `done`.
     pub(super) fn end(&self, ended: &Ended, measured: bool, done: u64) {
         self.record(|recorder| recorder.end(ended, measured, done));
+    }
+
+    /// Records for how long a reply lay unread at worst.
+    pub(super) fn read_lag(&self, ns: u64, measured: bool) {
+        self.record(|recorder| recorder.read_lag(ns, measured));
     }
 
     /// Counts a write that may or may not have been carried out.

@@ -3,13 +3,20 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    clock, course::Course, message::ClosedWindow, tally::Tally, timeline::Span, usage::Meter,
+    clock,
+    course::Course,
+    message::ClosedWindow,
+    tally::Tally,
+    timeline::Span,
+    usage::{Meter, thread_sample},
 };
-use crate::model::{CellOrder, Counts, Phase, Window};
+use crate::model::{CellOrder, Counts, Phase, RunnerSample, ThreadSample, Window};
 
 /// Collects the shares and gives each window out once it is complete, in order.
 pub(super) struct Merger {
     course: Arc<Course>,
+    /// By part: the load thread that it is of.
+    threads: Vec<usize>,
     /// Shares of windows that are not complete yet.
     pending: BTreeMap<u64, Pending>,
     /// The window to give out next.
@@ -26,6 +33,7 @@ pub(super) struct Merger {
 struct Pending {
     span: Span,
     tally: Option<Box<Tally>>,
+    threads: Vec<ThreadSample>,
 }
 
 /// A window that is complete, and the memory of its tally.
@@ -35,9 +43,11 @@ pub(super) struct Complete {
 }
 
 impl Merger {
-    pub(super) fn new(course: Arc<Course>, parts: usize) -> Self {
+    pub(super) fn new(course: Arc<Course>, threads: Vec<usize>) -> Self {
+        let parts = threads.len();
         Self {
             course,
+            threads,
             pending: BTreeMap::new(),
             next: 0,
             delivered: vec![0; parts],
@@ -53,7 +63,15 @@ impl Merger {
         let ClosedWindow { part, span, connections, tally, .. } = share;
         self.delivered[part] = span.seq + 1;
         self.connections[part] = connections;
-        let pending = self.pending.entry(span.seq).or_insert_with(|| Pending { span, tally: None });
+        let pending = self.pending.entry(span.seq).or_insert_with(|| Pending {
+            span,
+            tally: None,
+            threads: Vec::new(),
+        });
+        if let Some(tally) = &tally {
+            let thread = self.threads[part];
+            pending.threads.push(thread_sample(thread, &tally.loop_lag, tally.stalls));
+        }
         // The last window of all is as long as the thread that took longest says.
         pending.span.end = pending.span.end.max(span.end);
         match (&mut pending.tally, tally) {
@@ -80,13 +98,18 @@ impl Merger {
         if self.delivered.iter().any(|&seq| seq <= self.next) {
             return None;
         }
-        let Pending { span, tally } = self.pending.remove(&self.next)?;
+        let Pending { span, tally, mut threads } = self.pending.remove(&self.next)?;
         self.next += 1;
         let mut tally = tally.unwrap_or_else(|| Box::new(Tally::new()));
         let in_flight_before = self.in_flight;
         self.close_counts(&span, &mut tally.counts);
-        let loop_lag = std::mem::take(&mut tally.loop_lag);
-        let runner = self.meter.read(loop_lag);
+        threads.sort_by_key(|sample| sample.thread);
+        let runner = RunnerSample {
+            loop_lag: tally.loop_lag.clone(),
+            read_lag: tally.read_lag.clone(),
+            threads,
+            ..self.meter.read()
+        };
         self.meter = Meter::start();
         let window = Window {
             cell: order.cell.clone(),
@@ -99,6 +122,8 @@ impl Merger {
             counts: tally.counts,
             sqlstates: std::mem::take(&mut tally.sqlstates),
             classes: tally.classes.clone(),
+            failed: tally.failed.clone(),
+            unknown: tally.unknown.clone(),
             tail: tally.tail.clone(),
             connections: self.connections.iter().sum(),
             runner,

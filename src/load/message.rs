@@ -2,8 +2,8 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{course::Course, tally::Tally, timeline::Span};
-use crate::model::{Acknowledged, CellOrder, ConfigurationId, Recording};
+use super::{course::Course, tally::Tally, thread::PulseLag, timeline::Span};
+use crate::model::{Acknowledged, CellOrder, ConfigurationId};
 
 /// A cell as all threads see it.
 pub(super) struct CellShared<W> {
@@ -27,6 +27,9 @@ pub(super) enum ThreadCommand<W> {
     Spare { key: u64, tally: Box<Tally> },
     /// Close the connections that are kept for a configuration.
     Release { configuration: ConfigurationId },
+    /// Stand still, event loop and all.
+    #[cfg(debug_assertions)]
+    Stall(std::time::Duration),
 }
 
 /// Load thread to collector.
@@ -52,7 +55,10 @@ pub(super) enum ThreadReport {
         cell: Option<Box<CellTally>>,
     },
     /// How late the thread's loop was over about a second.
-    LoopLag(Recording),
+    LoopLag {
+        thread: usize,
+        lag: PulseLag,
+    },
     Warning(String),
     /// The thread cannot go on.
     Died(String),

@@ -6,12 +6,20 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
     course::Course,
+    holder::{Causes, Holder},
     message::{CellTally, ClosedWindow, ThreadReport},
     schedule::Expired,
+    stalls::Stalls,
     tally::{Ended, Tally},
+    thread::TICK_NS,
     timeline::Span,
 };
-use crate::model::{Acknowledged, Phase};
+use crate::model::{Acknowledged, Class, PerClass, Phase, ResponseParts};
+
+/// What most transactions of a class need: nine of ten are served within it.
+const ORDINARY_QUANTILE: f64 = 0.9;
+/// So many successes tell it.
+const ORDINARY_FROM: u64 = 10;
 
 /// Records, and sends each window to the collector when it is over.
 pub(super) struct Recorder {
@@ -24,6 +32,12 @@ pub(super) struct Recorder {
     /// Tallies that the collector gave back: recording takes no new memory.
     spares: Vec<Tally>,
     cell: Box<Tally>,
+    /// By worker: its connection's last transaction.
+    holders: Vec<Holder>,
+    /// The ordinary service time of each class in nanoseconds, from the windows that are over;
+    /// without end until there is one.
+    ordinary: PerClass<u64>,
+    stalls: Stalls,
     pub(super) acknowledged: Acknowledged,
     /// Live connections, for the windows.
     pub(super) live: u32,
@@ -33,6 +47,7 @@ impl Recorder {
     pub(super) fn new(
         key: u64,
         part: usize,
+        workers: usize,
         course: Arc<Course>,
         reports: UnboundedSender<ThreadReport>,
     ) -> Self {
@@ -45,6 +60,9 @@ impl Recorder {
             window: Box::new(Tally::new()),
             spares: vec![Tally::new()],
             cell: Box::new(Tally::new()),
+            holders: vec![Holder::default(); workers],
+            ordinary: PerClass::from_fn(|_| u64::MAX),
+            stalls: Stalls::default(),
             acknowledged: Acknowledged::default(),
             live: 0,
         }
@@ -58,8 +76,28 @@ impl Recorder {
 
     fn rotate_to(&mut self, now: u64) {
         while let Some((end, next)) = self.course.after(&self.span, now) {
+            self.learn_ordinary();
             self.send(end);
             self.span = next;
+        }
+    }
+
+    /// Learns what is ordinary from the whole of what was measured, or, before the measured span,
+    /// from the window that is over. Once a window and not with each transaction: those that a
+    /// freeze has held all end at once, and would pass for ordinary.
+    fn learn_ordinary(&mut self) {
+        if self.window.counts.succeeded == 0 {
+            return;
+        }
+        for class in Class::ALL {
+            let measured = &self.cell.classes[class].service;
+            let window = &self.window.classes[class].service;
+            let most = if measured.count() < window.count() { window } else { measured };
+            if most.count() >= ORDINARY_FROM
+                && let Some(ordinary) = most.quantile_ns(ORDINARY_QUANTILE)
+            {
+                self.ordinary[class] = ordinary;
+            }
         }
     }
 
@@ -92,11 +130,25 @@ impl Recorder {
     /// How late the thread's loop was: when it should have run, and by how much it missed it.
     pub(super) fn loop_lags(&mut self, lags: &[(u64, u64)]) {
         let (from, to) = self.course.measured();
+        if self.stalls.beats(lags, TICK_NS) {
+            self.window.stalls += 1;
+            let began = lags.first().is_some_and(|(expected, _)| (from..to).contains(expected));
+            self.cell.stalls += u64::from(began);
+        }
         for &(expected, lag) in lags {
             self.window.loop_lag.record(lag);
             if (from..to).contains(&expected) {
                 self.cell.loop_lag.record(lag);
             }
+        }
+    }
+
+    /// How long a reply lay in the kernel before it was read, in nanoseconds; `measured`: of a
+    /// transaction of the measured span.
+    pub(super) fn read_lag(&mut self, ns: u64, measured: bool) {
+        self.window.read_lag.record(ns);
+        if measured {
+            self.cell.read_lag.record(ns);
         }
     }
 
@@ -108,9 +160,41 @@ impl Recorder {
 
     pub(super) fn end(&mut self, ended: &Ended, measured: bool, done: u64) {
         self.rotate_to(done);
-        self.window.end(ended);
+        let parts = self.parts(ended, done);
+        self.window.end(ended, &parts);
         if measured {
-            self.cell.end(ended);
+            self.cell.end(ended, &parts);
+        }
+    }
+
+    /// The parts of a response time, with whose doing they were; from now on the transaction is
+    /// what its connection was held by.
+    fn parts(&mut self, ended: &Ended, done: u64) -> ResponseParts {
+        let (wait, lag, service) =
+            (ended.connection_wait_ns, ended.schedule_lag_ns, ended.service_ns);
+        let start = done.saturating_sub(service);
+        let unread = ended.read_lag_ns.unwrap_or_else(|| self.stalls.within(start, done));
+        let unread = unread.min(service);
+        let mut causes = Causes::default();
+        if let Some(holder) = self.holders.get_mut(ended.worker) {
+            causes = holder.causes_of(wait, start.saturating_sub(lag));
+            *holder = Holder {
+                done,
+                service,
+                unread,
+                ordinary: self.ordinary[ended.class],
+                schedule_lag: lag,
+                wait,
+                causes,
+            };
+        }
+        ResponseParts {
+            schedule_lag_ns: lag,
+            connection_wait_ns: wait,
+            service_ns: service,
+            read_lag_ns: unread,
+            wait_on_database_ns: causes.database,
+            wait_on_generator_ns: causes.generator,
         }
     }
 

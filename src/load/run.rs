@@ -8,10 +8,10 @@ use super::{
     merge::{Complete, Merger},
     message::{CellShared, CellTally, ClosedWindow},
     tally::Tally,
-    usage::Meter,
+    usage::{Meter, thread_sample},
 };
 use crate::model::{
-    Acknowledged, CellEnd, CellId, CellResult, Phase, Recording, RunnerSample, UnixMs,
+    Acknowledged, CellEnd, CellId, CellResult, Phase, RunnerSample, ThreadSample, UnixMs,
 };
 
 /// Where a cell's opening stands.
@@ -39,6 +39,8 @@ struct Running {
     meter: Option<Meter>,
     used: Option<RunnerSample>,
     total: Tally,
+    /// The threads that have left: how late each was in the measured span.
+    lateness: Vec<ThreadSample>,
     acknowledged: Acknowledged,
 }
 
@@ -113,13 +115,14 @@ impl<W> Run<W> {
         self.round_trip_ms = median_ms(round_trips);
         let course = Arc::new(Course::new(&self.shared.order, self.threads.len()));
         self.state = State::Running(Box::new(Running {
-            merger: Merger::new(Arc::clone(&course), self.threads.len()),
+            merger: Merger::new(Arc::clone(&course), self.threads.clone()),
             course: Arc::clone(&course),
             phase: Phase::Opening,
             stopped: false,
             meter: None,
             used: None,
             total: Tally::new(),
+            lateness: Vec::new(),
             acknowledged: Acknowledged::default(),
         }));
         Some(course)
@@ -170,7 +173,7 @@ impl<W> Run<W> {
             running.meter = Some(Meter::start());
         }
         if phase == Phase::Drain {
-            running.used = running.meter.map(|meter| meter.read(Recording::new()));
+            running.used = running.meter.map(|meter| meter.read());
         }
         running.phase = phase;
         Some(phase)
@@ -194,7 +197,10 @@ impl<W> Run<W> {
         if let State::Running(running) = &mut self.state {
             running.merger.left(part);
             if let Some(cell) = cell {
-                running.total.merge(&cell.tally);
+                let CellTally { tally, .. } = &*cell;
+                let late = thread_sample(self.threads[part], &tally.loop_lag, tally.stalls);
+                running.lateness.push(late);
+                running.total.merge(tally);
                 let acknowledged = &mut running.acknowledged;
                 acknowledged.creates += cell.acknowledged.creates;
                 acknowledged.cancels += cell.acknowledged.cancels;
@@ -219,9 +225,10 @@ impl<W> Run<W> {
 }
 
 impl Running {
-    fn result(self, cell: CellId, started: UnixMs, round_trip_ms: Option<f64>) -> CellResult {
+    fn result(mut self, cell: CellId, started: UnixMs, round_trip_ms: Option<f64>) -> CellResult {
         let (from, end) = self.course.measured();
         let mut total = self.total;
+        self.lateness.sort_by_key(|sample| sample.thread);
         if let Some(came) = self.merger.measured() {
             total.counts.offered = came.offered;
             total.counts.shed = came.shed;
@@ -238,9 +245,16 @@ impl Running {
             counts: total.counts,
             sqlstates: total.sqlstates,
             classes: total.classes,
+            failed: total.failed,
+            unknown: total.unknown,
             tail: total.tail,
             acknowledged: self.acknowledged,
-            runner: RunnerSample { loop_lag: total.loop_lag, ..self.used.unwrap_or_default() },
+            runner: RunnerSample {
+                loop_lag: total.loop_lag,
+                read_lag: total.read_lag,
+                threads: self.lateness,
+                ..self.used.unwrap_or_default()
+            },
             round_trip_ms,
         }
     }
@@ -262,6 +276,8 @@ fn empty(cell: CellId, end: CellEnd, started: UnixMs) -> CellResult {
         counts: none.counts,
         sqlstates: none.sqlstates,
         classes: none.classes,
+        failed: none.failed,
+        unknown: none.unknown,
         tail: none.tail,
         acknowledged: Acknowledged::default(),
         runner: RunnerSample::default(),

@@ -7,8 +7,8 @@
 //!
 //! So that an arrival finds a thread awake without waking all of them, each thread that has idle
 //! connections sets its alarm to the first future arrival that no other such thread is set to.
-//! Should a thread be stalled, the next one wakes for the following arrival, and at the latest
-//! [`RESCUE_NS`] after the one it left lying.
+//! Should a thread be stalled, the others wake at the latest [`RESCUE_NS`] after the arrival that it
+//! left lying, and from then on they do not count on it: only that first one is late.
 
 use std::collections::VecDeque;
 
@@ -73,6 +73,13 @@ struct Thread {
     idle: usize,
     /// When its alarm will wake it; `u64::MAX`: not at all.
     alarm: u64,
+}
+
+impl Thread {
+    /// Whether its alarm went off so long ago that it would have looked if it could.
+    const fn is_stalled(&self, now: u64) -> bool {
+        self.alarm.saturating_add(RESCUE_NS) < now
+    }
 }
 
 /// Bounds of a schedule.
@@ -256,7 +263,7 @@ impl Schedule {
             self.threads
                 .iter()
                 .enumerate()
-                .filter(|(i, t)| *i != thread && t.idle > 0 && t.alarm <= at)
+                .filter(|(i, t)| *i != thread && t.idle > 0 && t.alarm <= at && !t.is_stalled(now))
                 .count()
         };
         let rescue = first.saturating_add(RESCUE_NS);
@@ -277,12 +284,13 @@ impl Schedule {
     /// A thread to poke, if no thread with an idle connection will wake for what is due or next.
     fn cover(&mut self, thread: usize, now: u64) -> Option<usize> {
         let wanted = if self.due.is_empty() { *self.future.front()? } else { now };
-        let watched = |t: &Thread| t.idle > 0 && t.alarm <= wanted;
+        let watched = |t: &Thread| t.idle > 0 && t.alarm <= wanted && !t.is_stalled(now);
         if self.threads.iter().any(watched) {
             return None;
         }
         let of = self.threads.len();
-        let other = (1..of).map(|step| (thread + step) % of).find(|&i| self.threads[i].idle > 0)?;
+        let can_take = |i: &usize| self.threads[*i].idle > 0 && !self.threads[*i].is_stalled(now);
+        let other = (1..of).map(|step| (thread + step) % of).find(can_take)?;
         self.threads[other].alarm = wanted;
         Some(other)
     }

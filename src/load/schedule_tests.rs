@@ -84,6 +84,27 @@ fn a_stalled_thread_leaves_no_arrival_lying_beyond_the_rescue() {
 }
 
 #[test]
+fn once_a_thread_is_known_to_be_stalled_the_others_wake_on_time() {
+    let (mut schedule, timeline) = schedule(2, u64::MAX);
+    schedule.advance(&timeline, 0);
+    assert_eq!(taken(schedule.claim(&timeline, 0, 0).0), 0);
+    assert_eq!(schedule.claim(&timeline, 0, 0).1.alarm, Some(MS));
+    assert_eq!(schedule.claim(&timeline, 1, 0).1.alarm, Some(2 * MS));
+    // Thread 0 never looks. Thread 1 takes what was left lying, and then each arrival at its time.
+    let late = 2 * MS + MS / 10;
+    schedule.advance(&timeline, late);
+    assert_eq!(schedule.take_idle(&timeline, 1).map(|a| a.intended), Some(MS));
+    assert_eq!(schedule.looked(1, late), Wake::default(), "no other thread can take the next");
+    assert_eq!(taken(schedule.claim(&timeline, 1, late).0), 2);
+    for next in 3..6 {
+        let now = (next - 1) * MS + MS / 5;
+        assert_eq!(schedule.claim(&timeline, 1, now).1.alarm, Some(next * MS));
+        schedule.advance(&timeline, next * MS);
+        assert_eq!(schedule.take_idle(&timeline, 1).map(|a| a.intended), Some(next * MS));
+    }
+}
+
+#[test]
 fn a_thread_without_an_idle_connection_hands_its_watch_on() {
     let (mut schedule, timeline) = schedule(2, u64::MAX);
     schedule.advance(&timeline, 0);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Class, Counts, PartRecordings, PerClass, Recording, TailSums};
+use crate::model::{Class, Counts, PartRecordings, PerClass, Recording, ResponseParts, TailSums};
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +22,15 @@ pub(super) struct Ended {
     pub(super) class: Class,
     pub(super) outcome: Outcome,
     pub(super) attempts: u32,
+    /// The worker whose connection it ran on, from 0 within this thread's part of the cell: what
+    /// went before on that connection tells whose doing the connection wait was.
+    pub(super) worker: usize,
     pub(super) connection_wait_ns: u64,
     pub(super) schedule_lag_ns: u64,
     pub(super) service_ns: u64,
+    /// Of the service: how long replies lay in the kernel before they were read. `None` where the
+    /// kernel does not tell; the thread's own stalls stand for it then.
+    pub(super) read_lag_ns: Option<u64>,
 }
 
 /// Counts and recordings. Its memory is all taken when it is made.
@@ -34,8 +40,13 @@ pub(super) struct Tally {
     pub(super) counts: Counts,
     pub(super) sqlstates: BTreeMap<String, u64>,
     pub(super) classes: PerClass<PartRecordings>,
+    pub(super) failed: PerClass<u64>,
+    pub(super) unknown: PerClass<u64>,
     pub(super) tail: TailSums,
+    pub(super) read_lag: Recording,
     pub(super) loop_lag: Recording,
+    /// How often the loop was stalled.
+    pub(super) stalls: u64,
 }
 
 impl Tally {
@@ -45,8 +56,12 @@ impl Tally {
             counts: Counts::default(),
             sqlstates: BTreeMap::new(),
             classes: PerClass::default(),
+            failed: PerClass::default(),
+            unknown: PerClass::default(),
             tail: TailSums::default(),
+            read_lag: Recording::new(),
             loop_lag: Recording::new(),
+            stalls: 0,
         };
         tally.clear();
         tally
@@ -54,11 +69,15 @@ impl Tally {
 
     /// Whether nothing was counted or recorded.
     pub(super) fn is_empty(&self) -> bool {
-        self.counts == Counts::default() && self.sqlstates.is_empty() && self.loop_lag.count() == 0
+        self.counts == Counts::default()
+            && self.sqlstates.is_empty()
+            && self.loop_lag.count() == 0
+            && self.read_lag.count() == 0
     }
 
-    /// Counts a transaction that has ended, and records a success.
-    pub(super) fn end(&mut self, ended: &Ended) {
+    /// Counts a transaction that has ended, and records a success with the parts of its response
+    /// time.
+    pub(super) fn end(&mut self, ended: &Ended, parts: &ResponseParts) {
         let counts = &mut self.counts;
         counts.completed += 1;
         counts.attempts += u64::from(ended.attempts);
@@ -67,20 +86,24 @@ impl Tally {
         match ended.outcome {
             Outcome::Succeeded => counts.succeeded += 1,
             Outcome::Rejected => counts.business_rejected += 1,
-            Outcome::Failed => counts.failed += 1,
-            Outcome::Unknown => counts.unknown += 1,
+            Outcome::Failed => {
+                counts.failed += 1;
+                self.failed[ended.class] += 1;
+            }
+            Outcome::Unknown => {
+                counts.unknown += 1;
+                self.unknown[ended.class] += 1;
+            }
         }
         if ended.outcome != Outcome::Succeeded {
             return;
         }
-        let (lag, wait, service) =
-            (ended.schedule_lag_ns, ended.connection_wait_ns, ended.service_ns);
-        let parts = &mut self.classes[ended.class];
-        parts.response.record(lag + wait + service);
-        parts.service.record(service);
-        parts.connection_wait.record(wait);
-        parts.schedule_lag.record(lag);
-        self.tail.record(lag, wait, service);
+        let recordings = &mut self.classes[ended.class];
+        recordings.response.record(parts.response_ns());
+        recordings.service.record(parts.service_ns);
+        recordings.connection_wait.record(parts.connection_wait_ns);
+        recordings.schedule_lag.record(parts.schedule_lag_ns);
+        self.tail.record(parts);
     }
 
     /// Counts arrivals that failed because no connection became free in time.
@@ -111,9 +134,13 @@ impl Tally {
         }
         for class in Class::ALL {
             self.classes[class].merge(&other.classes[class]);
+            self.failed[class] += other.failed[class];
+            self.unknown[class] += other.unknown[class];
         }
         self.tail.merge(&other.tail);
+        self.read_lag.merge(&other.read_lag);
         self.loop_lag.merge(&other.loop_lag);
+        self.stalls += other.stalls;
     }
 
     /// Forgets everything and keeps the memory.
@@ -123,8 +150,12 @@ impl Tally {
         for class in Class::ALL {
             self.classes[class].clear();
         }
+        self.failed = PerClass::default();
+        self.unknown = PerClass::default();
         self.tail.clear();
+        self.read_lag.clear();
         self.loop_lag.clear();
+        self.stalls = 0;
     }
 }
 
@@ -140,21 +171,33 @@ mod tests {
             class: Class::OrderCreate,
             outcome,
             attempts,
+            worker: 0,
             connection_wait_ns: 2_000_000,
             schedule_lag_ns: 1_000_000,
             service_ns: 7_000_000,
+            read_lag_ns: None,
         }
+    }
+
+    fn end(tally: &mut Tally, outcome: Outcome, attempts: u32) {
+        let parts = ResponseParts {
+            connection_wait_ns: 2_000_000,
+            schedule_lag_ns: 1_000_000,
+            service_ns: 7_000_000,
+            ..ResponseParts::default()
+        };
+        tally.end(&ended(outcome, attempts), &parts);
     }
 
     #[test]
     fn the_identities_hold_and_only_successes_are_recorded() {
         let mut tally = Tally::new();
         tally.counts.offered = 6;
-        tally.end(&ended(Outcome::Succeeded, 3));
-        tally.end(&ended(Outcome::Failed, 2));
-        tally.end(&ended(Outcome::Failed, 0));
-        tally.end(&ended(Outcome::Rejected, 1));
-        tally.end(&ended(Outcome::Unknown, 1));
+        end(&mut tally, Outcome::Succeeded, 3);
+        end(&mut tally, Outcome::Failed, 2);
+        end(&mut tally, Outcome::Failed, 0);
+        end(&mut tally, Outcome::Rejected, 1);
+        end(&mut tally, Outcome::Unknown, 1);
         tally.expire(1);
         assert_eq!(tally.counts.violated_identity(0), None);
         assert_eq!(tally.counts.never_attempted, 2);
@@ -162,13 +205,15 @@ mod tests {
         assert_eq!(parts.response.count(), 1);
         assert!((parts.response.quantile_ms(1.0).unwrap() - 10.0).abs() < 0.01);
         assert_eq!(tally.sqlstates[POOL_TIMEOUT], 1);
+        assert_eq!((tally.failed.order_create, tally.unknown.order_create), (2, 1));
+        assert_eq!(tally.failed.product_lookup, 0);
     }
 
     #[test]
     fn merging_adds_and_clearing_forgets() {
         let (mut one, mut two) = (Tally::new(), Tally::new());
-        one.end(&ended(Outcome::Succeeded, 1));
-        two.end(&ended(Outcome::Succeeded, 2));
+        end(&mut one, Outcome::Succeeded, 1);
+        end(&mut two, Outcome::Succeeded, 2);
         two.count_errors("40001", 1);
         one.merge(&two);
         assert_eq!((one.counts.succeeded, one.counts.retries), (2, 1));

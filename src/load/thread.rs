@@ -29,12 +29,12 @@ use super::{
     worker,
 };
 use crate::{
-    model::{ConfigurationId, Recording},
+    model::{ConfigurationId, Recording, ThreadSample},
     workload::Workload,
 };
 
 /// How often a thread looks how late its loop is, and after time limits.
-const TICK_NS: u64 = 10 * MS_NS;
+pub(super) const TICK_NS: u64 = 10 * MS_NS;
 /// Connections that a thread opens at a time.
 const OPENINGS: usize = 16;
 /// How long the connections of a cell may take to open.
@@ -53,7 +53,7 @@ pub(super) fn start<W: Workload>(
     let (sender, receiver) = unbounded_channel();
     let handle = std::thread::Builder::new().name(format!("load-{index}")).spawn(move || {
         let died = reports.clone();
-        let why = match catch_unwind(AssertUnwindSafe(|| main::<W>(receiver, reports))) {
+        let why = match catch_unwind(AssertUnwindSafe(|| main::<W>(index, receiver, reports))) {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
             Err(panic) => panic_text(panic.as_ref()),
@@ -70,6 +70,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 fn main<W: Workload>(
+    index: usize,
     commands: UnboundedReceiver<ThreadCommand<W>>,
     reports: UnboundedSender<ThreadReport>,
 ) -> io::Result<()> {
@@ -77,7 +78,7 @@ fn main<W: Workload>(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let set = LocalSet::new();
     let result = set.block_on(&runtime, async {
-        LoadThread::new(reports)?.run(commands).await;
+        LoadThread::new(index, reports)?.run(commands).await;
         Ok(())
     });
     // What is left is dropped on this thread, inside of its runtime.
@@ -94,6 +95,7 @@ fn precise_timers() {
 }
 
 struct LoadThread<W: Workload> {
+    index: usize,
     reports: UnboundedSender<ThreadReport>,
     openings: Rc<Semaphore>,
     cells: Vec<CellHere<W>>,
@@ -118,8 +120,9 @@ struct CellHere<W: Workload> {
 }
 
 impl<W: Workload> LoadThread<W> {
-    fn new(reports: UnboundedSender<ThreadReport>) -> io::Result<Self> {
+    fn new(index: usize, reports: UnboundedSender<ThreadReport>) -> io::Result<Self> {
         Ok(Self {
+            index,
             reports,
             openings: Rc::new(Semaphore::new(OPENINGS)),
             cells: Vec::new(),
@@ -167,6 +170,9 @@ impl<W: Workload> LoadThread<W> {
                     part_with(kept.links);
                 }
             }
+            // On this thread, that is, with all its connections.
+            #[cfg(debug_assertions)]
+            ThreadCommand::Stall(length) => std::thread::sleep(length),
         }
     }
 
@@ -229,7 +235,7 @@ impl<W: Workload> LoadThread<W> {
             cell.local.tick(now, &self.pulse.lags);
         }
         if let Some(lag) = self.pulse.second(now) {
-            self.report(ThreadReport::LoopLag(lag));
+            self.report(ThreadReport::LoopLag { thread: self.index, lag });
         }
         let mut index = 0;
         while index < self.cells.len() {
@@ -317,8 +323,15 @@ struct Pulse {
     next: u64,
     /// When it should have run since the last beat, and by how much it missed it.
     lags: Vec<(u64, u64)>,
-    recording: Recording,
+    lag: PulseLag,
     reported: u64,
+}
+
+/// How late a thread's loop was over a time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PulseLag {
+    pub(super) recording: Recording,
+    pub(super) stalls: u64,
 }
 
 impl Pulse {
@@ -334,16 +347,18 @@ impl Pulse {
         self.next = self.next.max(first);
         while self.next <= now {
             self.lags.push((self.next, now - self.next));
-            self.recording.record(now - self.next);
+            self.lag.recording.record(now - self.next);
             self.next += TICK_NS;
         }
+        let late = self.lags.first().is_some_and(|(_, lag)| *lag >= ThreadSample::STALL_NS);
+        self.lag.stalls += u64::from(late);
     }
 
     /// The recording of about a second, once it is over.
-    fn second(&mut self, now: u64) -> Option<Recording> {
+    fn second(&mut self, now: u64) -> Option<PulseLag> {
         (now - self.reported >= SECOND_NS).then(|| {
             self.reported = now;
-            std::mem::take(&mut self.recording)
+            std::mem::take(&mut self.lag)
         })
     }
 }
@@ -363,6 +378,7 @@ mod tests {
         assert_eq!(lags, [35, 25, 15, 5]);
         assert_eq!(pulse.next, 60 * MS_NS);
         assert!(pulse.second(SECOND_NS - 1).is_none());
-        assert_eq!(pulse.second(SECOND_NS).unwrap().count(), 5);
+        let second = pulse.second(SECOND_NS).unwrap();
+        assert_eq!((second.recording.count(), second.stalls), (5, 1));
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     model::{Class, RetryPolicy},
-    target::Session,
+    target::{ReadLag, Session},
     workload::{AttemptError, Done, Reached, Workload},
 };
 
@@ -28,16 +28,17 @@ const LOOK_UP_GRACE_NS: u64 = 5_000 * MS_NS;
 const RECONNECT_FIRST_NS: u64 = 50 * MS_NS;
 const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
 
-/// Runs the transaction of an arrival on the worker's connection, which was free from `free` on,
+/// Runs the transaction of an arrival on a worker's connection, which was free from `free` on,
 /// and records it. The connection is replaced or gone afterwards where its state is in doubt.
 /// Gives the moment at which the transaction ended.
 pub(super) async fn run<W: Workload>(
     local: &Local<W>,
-    slot: &Slot,
+    worker: usize,
     held: &mut Option<Held>,
     arrival: Arrival,
     free: u64,
 ) -> u64 {
+    let slot = &local.slots[worker];
     let workload = &local.shared.workload;
     let transaction = workload.draw(arrival.ordinal);
     let class = workload.class(&transaction);
@@ -57,7 +58,7 @@ pub(super) async fn run<W: Workload>(
         measured: arrival.measured,
         attempts: 0,
         start: None,
-        read_lag_ns: 0,
+        read_lag: ReadLag::default(),
         doubt: false,
         ended: false,
     };
@@ -71,10 +72,15 @@ pub(super) async fn run<W: Workload>(
         class,
         outcome,
         attempts: run.attempts,
+        worker,
         connection_wait_ns: free.saturating_sub(arrival.intended),
         schedule_lag_ns: start.saturating_sub(ready),
         service_ns: done.saturating_sub(start),
+        read_lag_ns: (run.read_lag.reads > 0).then_some(run.read_lag.sum_ns),
     };
+    if run.read_lag.reads > 0 {
+        local.read_lag(run.read_lag.worst_ns, arrival.measured);
+    }
     local.end(&ended, arrival.measured, done);
     done
 }
@@ -111,8 +117,8 @@ struct Run<'a, W: Workload> {
     attempts: u32,
     /// When the first byte was handed to the system.
     start: Option<u64>,
-    /// How long replies lay unread, all in all.
-    read_lag_ns: u64,
+    /// How long replies lay unread.
+    read_lag: ReadLag,
     /// A COMMIT was sent whose outcome is not known, and no look-up has found it.
     doubt: bool,
     ended: bool,
@@ -185,7 +191,7 @@ impl<W: Workload> Run<'_, W> {
             }
         };
         self.start = self.start.or(driver.take_first_sent());
-        self.read_lag_ns += driver.take_read_lag().sum_ns;
+        self.read_lag.add(driver.take_read_lag());
         let unavailable =
             matches!(&result, Err(failed) if failed.failure.meaning == Meaning::Unavailable);
         if unavailable || !driver.is_usable() || driver.in_transaction() {

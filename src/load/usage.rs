@@ -1,7 +1,7 @@
 //! How much of the machine the agent uses.
 
 use super::clock;
-use crate::model::{Recording, RunnerSample};
+use crate::model::{Recording, RunnerSample, ThreadSample};
 
 /// Measures CPU use from when it was started.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +30,9 @@ impl Meter {
         }
     }
 
-    /// The use since the start, with a recording of loop lag of the same time.
+    /// The use since the start; what the threads recorded in the same time is the caller's to add.
     #[allow(clippy::cast_precision_loss)] // nanoseconds of days, ticks of centuries
-    pub(super) fn read(&self, loop_lag: Recording) -> RunnerSample {
+    pub(super) fn read(&self) -> RunnerSample {
         let now = Self::start();
         let wall = now.wall.saturating_sub(self.wall).max(1) as f64;
         let cpu = now.cpu.saturating_sub(self.cpu) as f64;
@@ -42,9 +42,15 @@ impl Meter {
             host_cpu_percent: host,
             rss_mib: resident_mib(),
             processors: self.processors,
-            loop_lag,
+            ..RunnerSample::default()
         }
     }
+}
+
+/// How late one load thread was.
+pub(super) fn thread_sample(thread: usize, loop_lag: &Recording, stalls: u64) -> ThreadSample {
+    let thread = u32::try_from(thread).unwrap_or(u32::MAX);
+    ThreadSample { thread, loop_lag: loop_lag.quantiles(), stalls }
 }
 
 /// How many processors this process may use.
@@ -108,7 +114,7 @@ mod tests {
         while clock::process_cpu() < until {
             std::hint::spin_loop();
         }
-        let sample = meter.read(Recording::new());
+        let sample = meter.read();
         assert!(sample.cpu_percent > 0.0, "{sample:?}");
         assert!(sample.rss_mib > 1.0 || !cfg!(target_os = "linux"));
     }

@@ -123,7 +123,6 @@ async fn serve<W: Workload>(
     held: &mut Option<Held>,
     course: &Course,
 ) {
-    let slot = &local.slots[index];
     let mut source = Source::new(local, index, course);
     let mut free = clock::now();
     loop {
@@ -138,7 +137,7 @@ async fn serve<W: Workload>(
         }
         match source.next(held, free).await {
             Next::Run(arrival, free_at) => {
-                free = transaction::run(local, slot, held, arrival, free_at).await;
+                free = transaction::run(local, index, held, arrival, free_at).await;
             }
             Next::Lost => *held = None,
             Next::Over => return,

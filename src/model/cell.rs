@@ -43,6 +43,13 @@ pub struct CellResult {
     pub counts: Counts,
     pub sqlstates: BTreeMap<String, u64>,
     pub classes: PerClass<PartRecordings>,
+    /// Transactions that failed, by class. An arrival that never had a connection was never drawn:
+    /// it has no class, and is in the counts alone.
+    #[serde(default)]
+    pub failed: PerClass<u64>,
+    /// Transactions whose outcome could not be resolved, by class.
+    #[serde(default)]
+    pub unknown: PerClass<u64>,
     pub tail: TailSums,
     pub acknowledged: Acknowledged,
     /// The generator over the measured span.

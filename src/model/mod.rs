@@ -21,6 +21,7 @@ mod secret;
 mod shape;
 mod slo;
 mod snapshot;
+mod tail;
 mod time;
 mod verdict;
 mod window;
@@ -44,8 +45,8 @@ pub use order::{
 };
 pub use profile::{Fault, FaultKind, GateConfig, GateListening, GateProfile, GateReport};
 pub use recording::{
-    HIGHEST_TRACKABLE_NS, LOWEST_DISCERNIBLE_NS, Part, PartRecordings, Quantiles, Recording,
-    SIGNIFICANT_DIGITS, TailParts, TailSums,
+    ErrorAdjusted, HIGHEST_TRACKABLE_NS, LOWEST_DISCERNIBLE_NS, Part, PartRecordings, Quantiles,
+    Recording, SIGNIFICANT_DIGITS,
 };
 pub use resource::{
     ProcessIdentity, Resource, ResourceKind, ResourceState, TeardownItem, TeardownStatus,
@@ -57,6 +58,7 @@ pub use snapshot::{
     AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, CostStatus, GateStatus,
     GuardState, LastCell, LiveCell, RunHeader, RunState, Snapshot, StageStatus, Tps,
 };
+pub use tail::{Blamed, ResponseParts, TailParts, TailSums};
 pub use time::{UnixMs, format_clock, format_duration, monotonic_ns};
 pub use verdict::{Reason, ReasonCode, Verdict};
-pub use window::{Counts, Phase, RunnerSample, Window, WindowPoint};
+pub use window::{Counts, Phase, RunnerSample, ThreadSample, Window, WindowPoint};

@@ -166,6 +166,10 @@ pub enum AgentCommand {
     Stop { cell: CellId },
     /// Close the connections that are kept for a configuration.
     Release { configuration: ConfigurationId },
+    /// Hold one load thread (from 0) up for so many ms, as an overloaded machine would: for tests
+    /// of what is said of it. Not in a release.
+    #[cfg(debug_assertions)]
+    Stall { thread: usize, ms: u64 },
     /// Drain everything and exit.
     Shutdown,
 }

@@ -94,6 +94,25 @@ impl Recording {
         self.quantile_ns(quantile).map(to_ms)
     }
 
+    /// Percentiles of these values together with as many that never came to an end: a failure
+    /// takes for ever. Where more than a percentile's share never ended, it is unbounded.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub fn error_adjusted(&self, without_end: u64) -> ErrorAdjusted {
+        let (bounded, all) = (self.count(), self.count() + without_end);
+        let at = |per_cent: u64| {
+            // The rank as hdrhistogram counts it, in whole numbers.
+            let rank = (all * per_cent).div_ceil(100).max(1);
+            (rank <= bounded).then(|| self.quantile_ms(rank as f64 / bounded as f64)).flatten()
+        };
+        ErrorAdjusted {
+            p50: at(50),
+            p95: at(95),
+            p99: at(99),
+            unbounded_from: (without_end > 0).then(|| bounded as f64 / all as f64),
+        }
+    }
+
     /// How many values are above a limit in milliseconds (to the recording's resolution).
     #[must_use]
     pub fn count_above_ms(&self, limit_ms: f64) -> u64 {
@@ -198,6 +217,17 @@ pub struct Quantiles {
     pub max: Option<f64>,
 }
 
+/// Percentiles in milliseconds in which a transaction that failed counts as one that took for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ErrorAdjusted {
+    /// `None` where it is unbounded, and where there was no transaction at all.
+    pub p50: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    /// Percentiles above this quantile (0.0 to 1.0) are unbounded; `None` where none is.
+    pub unbounded_from: Option<f64>,
+}
+
 /// The recordings kept of each transaction: response = connection wait + schedule lag + service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -269,102 +299,6 @@ impl PartRecordings {
     }
 }
 
-/// The parts of a transaction's response time, in nanoseconds or as a mean in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TailParts {
-    pub schedule_lag_ms: f64,
-    pub connection_wait_ms: f64,
-    pub service_ms: f64,
-}
-
-/// Sums of the parts by response time, so that a tail can be attributed by averaging each part
-/// over the transactions at or above a percentile (never by subtracting percentiles).
-///
-/// The buckets are logarithmic: 16 to an octave, so a percentile's own bucket is at most 4.4 %
-/// wide.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TailSums {
-    buckets: Vec<TailBucket>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct TailBucket(u64, u64, u64, u64);
-
-const TAIL_BUCKETS_PER_OCTAVE: u32 = 16;
-const TAIL_BUCKETS: usize = 48 * TAIL_BUCKETS_PER_OCTAVE as usize;
-
-impl Default for TailSums {
-    fn default() -> Self {
-        Self { buckets: vec![TailBucket::default(); TAIL_BUCKETS] }
-    }
-}
-
-impl TailSums {
-    /// Adds one transaction: its parts in nanoseconds.
-    pub fn record(&mut self, schedule_lag_ns: u64, connection_wait_ns: u64, service_ns: u64) {
-        let response = schedule_lag_ns + connection_wait_ns + service_ns;
-        let bucket = &mut self.buckets[Self::index(response)];
-        bucket.0 += 1;
-        bucket.1 += schedule_lag_ns;
-        bucket.2 += connection_wait_ns;
-        bucket.3 += service_ns;
-    }
-
-    /// Adds every transaction of another set.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
-            mine.0 += theirs.0;
-            mine.1 += theirs.1;
-            mine.2 += theirs.2;
-            mine.3 += theirs.3;
-        }
-    }
-
-    /// Forgets everything and keeps the memory.
-    pub fn clear(&mut self) {
-        self.buckets.fill(TailBucket::default());
-    }
-
-    /// The mean of each part over the transactions at or above a quantile (0.0 to 1.0) of
-    /// response time; `None` when empty.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn mean_above(&self, quantile: f64) -> Option<TailParts> {
-        let total: u64 = self.buckets.iter().map(|b| b.0).sum();
-        if total == 0 {
-            return None;
-        }
-        let wanted = (total - ((total as f64 * quantile).floor() as u64).min(total)).max(1);
-        let mut tail = TailBucket::default();
-        for bucket in self.buckets.iter().rev() {
-            tail = TailBucket(
-                tail.0 + bucket.0,
-                tail.1 + bucket.1,
-                tail.2 + bucket.2,
-                tail.3 + bucket.3,
-            );
-            if tail.0 >= wanted {
-                break;
-            }
-        }
-        let mean = |sum: u64| sum as f64 / tail.0 as f64 / 1e6;
-        Some(TailParts {
-            schedule_lag_ms: mean(tail.1),
-            connection_wait_ms: mean(tail.2),
-            service_ms: mean(tail.3),
-        })
-    }
-
-    /// The octave is the position of the highest set bit, the four bits below it the bucket.
-    fn index(ns: u64) -> usize {
-        let ns = ns.max(16);
-        let octave = ns.ilog2();
-        let within = (ns >> (octave - 4)) & 0xf;
-        let index = u64::from(octave - 4) * 16 + within;
-        usize::try_from(index).map_or(TAIL_BUCKETS - 1, |i| i.min(TAIL_BUCKETS - 1))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,17 +328,43 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_the_mean_of_the_slowest() {
-        let mut sums = TailSums::default();
-        for _ in 0..99 {
-            sums.record(0, 0, 1_000_000);
-        }
-        sums.record(176_000_000, 10_000_000, 3_000_000);
-        let tail = sums.mean_above(0.99).unwrap();
-        assert_eq!(
-            tail,
-            TailParts { schedule_lag_ms: 176.0, connection_wait_ms: 10.0, service_ms: 3.0 }
-        );
-        assert_eq!(TailSums::default().mean_above(0.99), None);
+    fn a_failure_takes_for_ever_in_an_error_adjusted_percentile() {
+        let mut recording = Recording::new();
+        (0..90).for_each(|_| recording.record(10_000_000));
+        let all_ended = recording.error_adjusted(0);
+        assert_eq!((all_ended.p99, all_ended.unbounded_from), (recording.quantile_ms(0.99), None));
+        let a_tenth_failed = recording.error_adjusted(10);
+        assert_eq!(a_tenth_failed.p50, recording.quantile_ms(0.5));
+        assert_eq!((a_tenth_failed.p95, a_tenth_failed.p99), (None, None));
+        assert_eq!(a_tenth_failed.unbounded_from, Some(0.9));
+        // Five of a hundred lie above a p95: it is the slowest that ended.
+        (0..5).for_each(|_| recording.record(30_000_000));
+        let adjusted = recording.error_adjusted(5);
+        assert_eq!((adjusted.p95, adjusted.p99), (recording.quantile_ms(1.0), None));
+        let only_failures = Recording::new().error_adjusted(3);
+        assert_eq!((only_failures.p50, only_failures.unbounded_from), (None, Some(0.0)));
+        assert_eq!(Recording::new().error_adjusted(0), ErrorAdjusted::default());
+    }
+
+    /// Two runners, one of which saw only slow transactions: what is merged are the recordings.
+    #[test]
+    fn recordings_of_two_runners_are_merged_and_their_percentiles_never_averaged() {
+        let runner = |times: u64, ms: u64| {
+            let mut recording = Recording::new();
+            (0..times).for_each(|_| recording.record(ms * 1_000_000));
+            recording
+        };
+        let mut both = runner(90, 200);
+        both.merge(&runner(10, 5_000));
+        assert_eq!((both.count(), both.overflow()), (100, 0));
+        assert!(both.quantile_ms(0.95).unwrap() >= 4_000.0, "{:?}", both.quantiles());
+        // The same above the ceiling: kept at it, counted, and carried along.
+        let ceiling_ms = HIGHEST_TRACKABLE_NS / 1_000_000;
+        let mut both = runner(90, 200);
+        both.merge(&runner(10, ceiling_ms + 5_000));
+        assert_eq!((both.count(), both.overflow()), (100, 10));
+        let p95 = both.quantile_ns(0.95).unwrap();
+        assert!(p95 >= HIGHEST_TRACKABLE_NS / 1_000 * 999, "{p95}");
+        assert_eq!(both.count_above_ms(10_000.0), 10);
     }
 }

@@ -1,5 +1,7 @@
 //! The run as a console sees it: everything but the history of the charts.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -109,6 +111,9 @@ pub struct LiveCell {
     pub retry_percent: f64,
     pub failed_percent: f64,
     pub rejected_percent: f64,
+    /// Errors that attempts saw over the cell so far: SQLSTATE or one of our own names to count.
+    #[serde(default)]
+    pub errors: BTreeMap<String, u64>,
     pub in_flight: u64,
     /// When the last window ended; older figures look stale.
     pub window_at: Option<UnixMs>,
@@ -126,6 +131,9 @@ pub struct LastCell {
     pub tail: Option<TailParts>,
     pub retry_percent: f64,
     pub failed_percent: f64,
+    /// Errors that attempts saw, as in [`LiveCell::errors`].
+    #[serde(default)]
+    pub errors: BTreeMap<String, u64>,
     pub verdict: Verdict,
     pub reasons: Vec<Reason>,
 }
@@ -196,6 +204,7 @@ pub struct AgentStatus {
     pub cpu_percent: f64,
     pub host_cpu_percent: Option<f64>,
     pub rss_mib: f64,
+    /// Of the load thread that was latest over the last second.
     pub loop_lag_p99_ms: Option<f64>,
     pub at: Option<UnixMs>,
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellId, ConfigurationId, PartRecordings, PerClass, Recording, TailSums, UnixMs};
+use super::{
+    CellId, ConfigurationId, PartRecordings, PerClass, Quantiles, Recording, TailSums, UnixMs,
+};
 
 /// Where a cell is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +104,29 @@ pub struct RunnerSample {
     pub processors: u32,
     /// How late the load threads' own event loops were.
     pub loop_lag: Recording,
+    /// How long each reply lay in the kernel before it was read; empty where the kernel does not
+    /// tell.
+    #[serde(default)]
+    pub read_lag: Recording,
+    /// Each load thread by itself: a stall of one of several hardly shows in their sum.
+    #[serde(default)]
+    pub threads: Vec<ThreadSample>,
+}
+
+/// How late one load thread's event loop was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadSample {
+    /// The thread is named `load-<thread>`, from 0.
+    pub thread: u32,
+    /// Over all the moments at which the loop should have come round.
+    pub loop_lag: Quantiles,
+    /// How often the loop came round more than [`ThreadSample::STALL_NS`] late.
+    pub stalls: u64,
+}
+
+impl ThreadSample {
+    /// From here on a loop's lateness counts as a stall: 10 ms, in nanoseconds.
+    pub const STALL_NS: u64 = 10_000_000;
 }
 
 /// One second of one cell, as the agent gives it to the engine.
@@ -121,6 +146,12 @@ pub struct Window {
     /// `connection_lost`, `timeout`) to count.
     pub sqlstates: BTreeMap<String, u64>,
     pub classes: PerClass<PartRecordings>,
+    /// As [`CellResult::failed`](super::CellResult::failed).
+    #[serde(default)]
+    pub failed: PerClass<u64>,
+    /// As [`CellResult::unknown`](super::CellResult::unknown).
+    #[serde(default)]
+    pub unknown: PerClass<u64>,
     pub tail: TailSums,
     /// Live connections of the cell at the window's end.
     pub connections: u32,

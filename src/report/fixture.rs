@@ -6,8 +6,8 @@ use super::{CellHeader, ConfigurationInfo, SummaryInputs};
 use crate::model::{
     Acknowledged, Arrivals, AttemptRange, Basis, CellEnd, CellId, CellRecord, CellResult, Class,
     Conditions, ConfigurationId, CostLine, CostStatus, Counts, Event, EventKind, GuardState,
-    InvariantReport, Load, Money, PartRecordings, PerClass, Phase, RunHeader, RunId, RunnerSample,
-    Shape, Slo, TailSums, UnixMs, Verdict, Window,
+    InvariantReport, Load, Money, PartRecordings, PerClass, Phase, ResponseParts, RunHeader, RunId,
+    RunnerSample, Shape, Slo, TailSums, UnixMs, Verdict, Window,
 };
 
 pub(super) const STARTED: UnixMs = UnixMs(1_760_000_000_250);
@@ -63,7 +63,12 @@ pub(super) fn succeed(
     recordings.schedule_lag.record(lag);
     recordings.connection_wait.record(wait);
     recordings.service.record(service);
-    tail.record(lag, wait, service);
+    tail.record(&ResponseParts {
+        schedule_lag_ns: lag,
+        connection_wait_ns: wait,
+        service_ns: service,
+        ..ResponseParts::default()
+    });
 }
 
 /// A second with ten product lookups and two order creates.
@@ -102,6 +107,8 @@ pub(super) fn window(seq: u64, phase: Phase) -> Window {
         },
         sqlstates: BTreeMap::from([("40001".to_owned(), 2), ("XX000".to_owned(), 1)]),
         classes,
+        failed: PerClass { order_create: 1, ..PerClass::default() },
+        unknown: PerClass::default(),
         tail,
         connections: 32,
         runner,
@@ -130,6 +137,8 @@ pub(super) fn record(cell: &str, load: Load) -> CellRecord {
             counts,
             sqlstates: window.sqlstates,
             classes: window.classes,
+            failed: window.failed,
+            unknown: window.unknown,
             tail: window.tail,
             acknowledged: Acknowledged { creates: 2, cancels: 0, unresolved: 0 },
             runner: window.runner,

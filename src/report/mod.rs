@@ -22,12 +22,12 @@ pub use journal::{
 pub use markdown::markdown;
 pub use rebuild::{rebuild, rebuild_from};
 pub use summary::{
-    CellSummary, ClassSummary, ConditionsSummary, ConfigurationCost, ConfigurationInfo,
-    ConfigurationSummary, CostSummary, InvariantSummary, LoadKind, LoadSummary, RemainingItem,
-    RunSummary, RunnerSummary, SCHEMA, Summary, SummaryInputs, TailSummary, TeardownSummary, build,
-    cell_summary, read,
+    AdjustedQuantiles, CellSummary, ClassSummary, ConditionsSummary, ConfigurationCost,
+    ConfigurationInfo, ConfigurationSummary, CostSummary, InvariantSummary, LoadKind, LoadSummary,
+    RemainingItem, RunSummary, RunnerSummary, SCHEMA, Summary, SummaryInputs, TailSummary,
+    TeardownSummary, ThreadSummary, build, cell_summary, read,
 };
-pub use tail::{Blamed, blame};
+pub use tail::{TAIL_QUANTILE, tail_words};
 
 #[cfg(test)]
 mod fixture;

@@ -127,6 +127,8 @@ fn lost_result(start: &CellStart, measured: Option<MeasuredSpan>, why: &str) -> 
         counts: Counts::default(),
         sqlstates: BTreeMap::new(),
         classes: PerClass::default(),
+        failed: PerClass::default(),
+        unknown: PerClass::default(),
         tail: TailSums::default(),
         acknowledged: Acknowledged::default(),
         runner: RunnerSample::default(),
@@ -140,6 +142,8 @@ fn lost_result(start: &CellStart, measured: Option<MeasuredSpan>, why: &str) -> 
         result.counts.offered += span.in_flight_before;
         result.sqlstates = span.sqlstates;
         result.classes = span.classes;
+        result.failed = span.failed;
+        result.unknown = span.unknown;
         result.tail = span.tail;
         result.runner = span.runner;
     }

@@ -1,99 +1,136 @@
-//! Who made the tail, and a short form of the sums it is told from.
+//! Who made a cell's tail, in words.
 
-use serde::{Deserialize, Serialize};
+use crate::model::{Blamed, CellResult, PartRecordings, TailParts, ThreadSample};
 
-use crate::model::{TailParts, TailSums};
+/// From which quantile on a transaction belongs to the tail.
+pub const TAIL_QUANTILE: f64 = 0.99;
 
-/// The part of the system that made the slowest transactions slow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Blamed {
-    /// Service time: the database and the way to it, retries included.
-    Database,
-    /// Waiting for a free connection.
-    Pool,
-    /// Schedule lag: the generator sent later than it could have.
-    Generator,
-    /// There is no tail: nothing succeeded, or nothing took any time.
-    None,
-}
-
-/// Blames the part with the largest mean over the slowest transactions. Of equal parts the
-/// generator is blamed before the pool and the pool before the database: the generator is a
-/// suspect, and a database is not accused on a doubt.
+/// Who made the slowest hundredth of a cell's transactions slow, for example "p99 189 ms: 176 ms
+/// generator, thread 1 stalled". Beside the p99 stands the mean of what the blamed made over the
+/// transactions at or above it. Empty where nothing succeeded or nothing took any time.
 #[must_use]
-pub fn blame(tail: Option<&TailParts>) -> Blamed {
-    let Some(tail) = tail else { return Blamed::None };
-    let largest = tail.schedule_lag_ms.max(tail.connection_wait_ms).max(tail.service_ms);
-    if largest <= 0.0 {
-        Blamed::None
-    } else if tail.schedule_lag_ms >= largest {
-        Blamed::Generator
-    } else if tail.connection_wait_ms >= largest {
-        Blamed::Pool
+pub fn tail_words(result: &CellResult) -> String {
+    let Some(tail) = result.tail.mean_above(TAIL_QUANTILE) else { return String::new() };
+    let blamed = tail.blamed();
+    let mut all = PartRecordings::default();
+    for (_, recordings) in result.classes.iter() {
+        all.merge(recordings);
+    }
+    let Some(p99) = all.response.quantile_ms(TAIL_QUANTILE) else { return String::new() };
+    if blamed == Blamed::None {
+        return String::new();
+    }
+    let detail = match blamed {
+        Blamed::Generator => stalled(&result.runner.threads),
+        Blamed::Database => held(&tail),
+        Blamed::Pool => ", too few connections for what transactions ordinarily take".to_owned(),
+        Blamed::None => String::new(),
+    };
+    let (p99, made) = (fine(p99), fine(tail.made_by_ms(blamed)));
+    format!("p99 {p99} ms: {made} ms {}{detail}", blamed.name())
+}
+
+/// The load threads that were stalled.
+fn stalled(threads: &[ThreadSample]) -> String {
+    let stalled: Vec<String> =
+        threads.iter().filter(|t| t.stalls > 0).map(|t| t.thread.to_string()).collect();
+    match stalled.as_slice() {
+        [] => String::new(),
+        [one] => format!(", thread {one} stalled"),
+        all if all.len() == threads.len() => ", every thread stalled".to_owned(),
+        some => format!(", threads {} stalled", some.join(", ")),
+    }
+}
+
+fn held(tail: &TailParts) -> String {
+    let waited = tail.wait_on_database_ms;
+    if waited > tail.database_ms() / 2.0 {
+        format!(", {} ms of it waiting for connections that it held", fine(waited))
     } else {
-        Blamed::Database
+        String::new()
     }
 }
 
-/// [`TailSums`] without its empty buckets: what a histogram log keeps of each window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct SparseTail(Vec<(usize, [u64; 4])>);
-
-#[derive(Serialize, Deserialize)]
-struct Buckets {
-    buckets: Vec<[u64; 4]>,
-}
-
-impl SparseTail {
-    pub(super) fn from_sums(sums: &TailSums) -> Result<Self, serde_json::Error> {
-        let all: Buckets = serde_json::from_value(serde_json::to_value(sums)?)?;
-        let filled = all.buckets.into_iter().enumerate().filter(|(_, bucket)| bucket[0] > 0);
-        Ok(Self(filled.collect()))
-    }
-
-    /// The sums again; buckets that a later version may have added are left out.
-    pub(super) fn to_sums(&self) -> Result<TailSums, serde_json::Error> {
-        let mut all: Buckets = serde_json::from_value(serde_json::to_value(TailSums::default())?)?;
-        for (index, filled) in &self.0 {
-            if let Some(bucket) = all.buckets.get_mut(*index) {
-                *bucket = *filled;
-            }
-        }
-        serde_json::from_value(serde_json::to_value(all)?)
+/// Milliseconds, to a digit that means something.
+fn fine(ms: f64) -> String {
+    if ms >= 100.0 {
+        format!("{ms:.0}")
+    } else if ms >= 1.0 {
+        format!("{ms:.1}")
+    } else {
+        format!("{ms:.3}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        model::{Load, PerClass, ResponseParts, TailSums},
+        report::fixture::record,
+    };
 
-    fn parts(schedule_lag_ms: f64, connection_wait_ms: f64, service_ms: f64) -> TailParts {
-        TailParts { schedule_lag_ms, connection_wait_ms, service_ms }
+    const MS: u64 = 1_000_000;
+
+    fn result(parts: ResponseParts, threads: Vec<ThreadSample>) -> CellResult {
+        let mut result = record("D1-001", Load::Closed { connections: 1 }).result;
+        let (mut tail, mut recordings) = (TailSums::default(), PartRecordings::default());
+        tail.record(&parts);
+        recordings.response.record(parts.response_ns());
+        result.tail = tail;
+        result.classes = PerClass { product_lookup: recordings, ..PerClass::default() };
+        result.runner.threads = threads;
+        result
+    }
+
+    fn thread(thread: u32, stalls: u64) -> ThreadSample {
+        ThreadSample { thread, stalls, ..ThreadSample::default() }
     }
 
     #[test]
-    fn the_largest_part_is_blamed_and_a_doubt_falls_on_the_generator() {
-        assert_eq!(blame(Some(&parts(1.0, 2.0, 3.0))), Blamed::Database);
-        assert_eq!(blame(Some(&parts(1.0, 189.7, 28.0))), Blamed::Pool);
-        assert_eq!(blame(Some(&parts(175.0, 3.0, 28.0))), Blamed::Generator);
-        assert_eq!(blame(Some(&parts(5.0, 5.0, 5.0))), Blamed::Generator);
-        assert_eq!(blame(Some(&parts(0.0, 5.0, 5.0))), Blamed::Pool);
-        assert_eq!(blame(Some(&parts(0.0, 0.0, 0.0))), Blamed::None);
-        assert_eq!(blame(None), Blamed::None);
+    fn a_stalled_thread_is_named() {
+        let parts = ResponseParts {
+            schedule_lag_ns: 176 * MS,
+            connection_wait_ns: 10 * MS,
+            service_ns: 3 * MS,
+            ..ResponseParts::default()
+        };
+        let words = |threads| tail_words(&result(parts, threads));
+        assert_eq!(
+            words(vec![thread(0, 0), thread(1, 12)]),
+            "p99 189 ms: 176 ms generator, thread 1 stalled"
+        );
+        assert!(words(vec![thread(0, 1), thread(1, 1)]).ends_with(", every thread stalled"));
+        let three = vec![thread(0, 1), thread(1, 0), thread(2, 9)];
+        assert!(words(three).ends_with("generator, threads 0, 2 stalled"));
+        assert!(words(vec![]).ends_with("176 ms generator"));
     }
 
     #[test]
-    fn the_short_form_keeps_every_sum() {
-        let mut sums = TailSums::default();
-        for n in 1..1_000 {
-            sums.record(n, n * 1_000, n * 100_000);
-        }
-        let short = SparseTail::from_sums(&sums).unwrap();
-        let text = serde_json::to_string(&short).unwrap();
-        let back: SparseTail = serde_json::from_str(&text).unwrap();
-        assert_eq!(back.to_sums().unwrap(), sums);
-        assert!(text.len() < serde_json::to_string(&sums).unwrap().len() / 2);
+    fn a_database_that_held_the_connections_and_a_pool_that_is_too_small_are_told_apart() {
+        let frozen = ResponseParts {
+            connection_wait_ns: 14_000 * MS,
+            service_ns: 2 * MS,
+            wait_on_database_ns: 13_900 * MS,
+            ..ResponseParts::default()
+        };
+        let words = tail_words(&result(frozen, vec![thread(0, 3)]));
+        assert!(
+            words.ends_with(
+                "13902 ms database, 13900 ms of it waiting for connections that it held"
+            ),
+            "{words}"
+        );
+        let small = ResponseParts { wait_on_database_ns: 100 * MS, ..frozen };
+        let words = tail_words(&result(small, Vec::new()));
+        assert!(words.contains("13900 ms pool, too few connections"), "{words}");
+    }
+
+    #[test]
+    fn nothing_is_said_of_nothing() {
+        let mut nothing = result(ResponseParts::default(), Vec::new());
+        assert_eq!(tail_words(&nothing), "");
+        nothing.tail = TailSums::default();
+        assert_eq!(tail_words(&nothing), "");
     }
 }

@@ -194,13 +194,10 @@ fn spark(pane: &Pane<'_>, theme: &Theme, width: usize) -> String {
     values.into_iter().map(level).collect()
 }
 
-/// The slowest 1 %, by what took their time.
+/// The slowest 1 %, by who took their time.
 fn tail_line(tail: &TailParts, theme: &Theme, width: usize) -> Line<'static> {
-    let parts = [
-        ("db", tail.service_ms),
-        ("pool", tail.connection_wait_ms),
-        ("schedule", tail.schedule_lag_ms),
-    ];
+    let parts =
+        [("db", tail.database_ms()), ("pool", tail.pool_ms()), ("generator", tail.generator_ms())];
     let separator = Span::raw("  ");
     let mut texts = vec![Part::new(0, "p99 tail", theme.dim)];
     for (at, (name, ms)) in parts.iter().enumerate() {
@@ -253,7 +250,19 @@ fn waits(figures: &Figures<'_>, theme: &Theme, width: usize) -> Line<'static> {
     if let Some(in_flight) = figures.in_flight {
         parts.push(Part::new(4, format!("in flight {in_flight}"), theme.plain));
     }
+    if let Some(errors) = most_errors(figures) {
+        parts.push(Part::new(5, errors, theme.plain));
+    }
     line(parts, &separator, width)
+}
+
+/// The errors that attempts saw most, each with its count.
+fn most_errors(figures: &Figures<'_>) -> Option<String> {
+    let mut errors: Vec<_> = figures.errors.iter().collect();
+    errors.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+    let named: Vec<String> =
+        errors.iter().take(2).map(|(name, count)| format!("{name}: {count}")).collect();
+    (!named.is_empty()).then(|| named.join(", "))
 }
 
 /// The generator's own state, and the gate's.

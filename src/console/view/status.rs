@@ -1,6 +1,8 @@
 //! What a configuration is doing, in words, and the figures it has: of its running cell, or else of
 //! its last one.
 
+use std::collections::BTreeMap;
+
 use ratatui::style::Style;
 
 use crate::model::{
@@ -104,6 +106,7 @@ pub(super) struct Figures<'a> {
     pub tail: Option<TailParts>,
     pub retry_percent: f64,
     pub failed_percent: f64,
+    pub errors: &'a BTreeMap<String, u64>,
     pub in_flight: Option<u64>,
     /// Of an ended cell, with its first reason.
     pub verdict: Option<(Verdict, &'a str)>,
@@ -122,6 +125,7 @@ impl<'a> Figures<'a> {
                 tail: cell.tail,
                 retry_percent: cell.retry_percent,
                 failed_percent: cell.failed_percent,
+                errors: &cell.errors,
                 in_flight: Some(cell.in_flight),
                 verdict: None,
             });
@@ -136,6 +140,7 @@ impl<'a> Figures<'a> {
             tail: last.tail,
             retry_percent: last.retry_percent,
             failed_percent: last.failed_percent,
+            errors: &last.errors,
             in_flight: None,
             verdict: Some((
                 last.verdict,

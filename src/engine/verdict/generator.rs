@@ -1,7 +1,10 @@
 //! The generator as a suspect: whether it, rather than the database, was the limit.
 
-use super::{Finding, JudgeInput, Weight, classes_of, finding, percent, slowest};
-use crate::model::{Mix, ReasonCode, Recording, Slo, TailParts};
+use super::{Finding, JudgeInput, Weight, classes_of, finding, percent};
+use crate::{
+    model::{Blamed, Mix, ReasonCode, Recording, Slo, ThreadSample},
+    report::{TAIL_QUANTILE, tail_words},
+};
 
 /// From here on the agent's processors count as saturated, in percent.
 const SATURATED_CPU_PERCENT: f64 = 85.0;
@@ -12,30 +15,63 @@ const CARRIED_PERCENT: f64 = 99.0;
 
 /// The signs that the generator was the limit.
 pub(super) fn guard(input: &JudgeInput<'_>) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let mut texts = Vec::new();
     let runner = &input.result.runner;
     if runner.cpu_percent >= SATURATED_CPU_PERCENT {
-        let text = format!(
+        texts.push(format!(
             "the load agent used {:.1} % of its {} processors, its limit is {SATURATED_CPU_PERCENT} %",
             runner.cpu_percent, runner.processors
-        );
-        found.push(finding(Weight::GeneratorLimited, ReasonCode::Generator, text));
+        ));
     }
-    let Some(allowed_ms) = allowed_lateness_ms(input.slo, input.mix) else { return found };
-    let mut schedule_lag = Recording::new();
-    for (_, class) in input.result.classes.iter() {
-        schedule_lag.merge(&class.schedule_lag);
-    }
-    for (name, recording) in [("schedule lag", &schedule_lag), ("loop lag", &runner.loop_lag)] {
-        if let Some(p99) = recording.quantile_ms(0.99).filter(|p99| *p99 > allowed_ms) {
-            let text = format!(
-                "{name} p99 {p99:.1} ms, the generator may be {allowed_ms:.1} ms late (a tenth of \
-                 the tightest SLO)"
-            );
-            found.push(finding(Weight::GeneratorLimited, ReasonCode::Generator, text));
+    if let Some(allowed_ms) = allowed_lateness_ms(input.slo, input.mix) {
+        let mut schedule_lag = Recording::new();
+        for (_, class) in input.result.classes.iter() {
+            schedule_lag.merge(&class.schedule_lag);
         }
+        texts.extend(late("schedule lag", schedule_lag.quantile_ms(0.99), allowed_ms));
+        texts.extend(late("read lag", runner.read_lag.quantile_ms(0.99), allowed_ms));
+        texts.extend(late_loop(input, allowed_ms));
     }
-    found
+    let limited = |text| finding(Weight::GeneratorLimited, ReasonCode::Generator, text);
+    texts.into_iter().map(limited).collect()
+}
+
+fn late(what: &str, p99_ms: Option<f64>, allowed_ms: f64) -> Option<String> {
+    let p99 = p99_ms.filter(|p99| *p99 > allowed_ms)?;
+    Some(format!(
+        "{what} p99 {p99:.1} ms, the generator may be {allowed_ms:.1} ms late (a tenth of the \
+         tightest SLO)"
+    ))
+}
+
+/// The load threads whose loops were late, each by its own recording: a stall of one of many would
+/// be lost in a percentile over all of them.
+fn late_loop(input: &JudgeInput<'_>, allowed_ms: f64) -> Option<String> {
+    let runner = &input.result.runner;
+    let mut late_threads: Vec<&ThreadSample> = runner
+        .threads
+        .iter()
+        .filter(|thread| thread.loop_lag.p99.is_some_and(|p99| p99 > allowed_ms))
+        .collect();
+    if late_threads.is_empty() {
+        return late("loop lag", runner.loop_lag.quantile_ms(0.99), allowed_ms);
+    }
+    let p99 = |thread: &ThreadSample| thread.loop_lag.p99.unwrap_or_default();
+    late_threads.sort_by(|a, b| p99(b).total_cmp(&p99(a)));
+    let (worst, others) = (late_threads[0], &late_threads[1..]);
+    let what = format!("loop lag of thread {}", worst.thread);
+    let mut text = late(&what, worst.loop_lag.p99, allowed_ms)?;
+    let longest = worst.loop_lag.max.unwrap_or_default();
+    text.push_str(&match worst.stalls {
+        0 => String::new(),
+        1 => format!(", stalled once for {longest:.0} ms"),
+        many => format!(", stalled {many} times, {longest:.0} ms at most"),
+    });
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().map(|thread| thread.thread.to_string()).collect();
+        text.push_str(&format!("; likewise thread {}", names.join(", ")));
+    }
+    Some(text)
 }
 
 /// A tenth of the tightest limit among the classes of the mix.
@@ -46,40 +82,35 @@ fn allowed_lateness_ms(slo: &Slo, mix: &Mix) -> Option<f64> {
         .map(|tightest| tightest * LATENESS_SHARE)
 }
 
-/// Whether the load was carried; where it was not, who is to blame. The generator is where its
-/// lateness is the largest part of the tail (its other signs are the guard's): then the shortfall
-/// says nothing of the database. Otherwise transactions were waiting for connections or replies,
-/// and the load was more than the configuration carries.
-pub(super) fn shortfall(input: &JudgeInput<'_>) -> Vec<Finding> {
+/// Whether the load was carried; where it was not, whose doing the tail was tells whose limit that
+/// is. The generator's: the shortfall says nothing of the database. The database's or the pool's:
+/// the load was more than the configuration carries. Nobody's, since nothing succeeded: neither.
+pub(super) fn shortfall(input: &JudgeInput<'_>) -> Option<Finding> {
     let counts = &input.result.counts;
-    let mut found = Vec::new();
     let carried = percent(counts.completed, counts.offered);
-    let short = counts.offered > 0 && carried < CARRIED_PERCENT;
-    if short && slowest(input.result).is_some_and(|tail| generator_leads(&tail)) {
-        let text = format!(
-            "{} of {} offered completed ({carried:.1} %) and the slowest waited for the generator",
-            counts.completed, counts.offered
-        );
-        found.push(finding(Weight::GeneratorLimited, ReasonCode::Generator, text));
-    } else if short {
-        let text = format!(
-            "{} of {} offered completed ({carried:.1} %, at least {CARRIED_PERCENT} % must); {} \
-             shed, {} still in flight at the end",
-            counts.completed, counts.offered, counts.shed, counts.in_flight
-        );
-        found.push(finding(Weight::Failed, ReasonCode::Overload, text));
-    } else if counts.shed > 0 {
+    if counts.offered == 0 || carried >= CARRIED_PERCENT {
         let text = format!(
             "{} of {} offered were shed: the backlog was full",
             counts.shed, counts.offered
         );
-        found.push(finding(Weight::Failed, ReasonCode::Overload, text));
+        return (counts.shed > 0).then(|| finding(Weight::Failed, ReasonCode::Overload, text));
     }
-    found
-}
-
-fn generator_leads(tail: &TailParts) -> bool {
-    tail.schedule_lag_ms > 0.0
-        && tail.schedule_lag_ms >= tail.connection_wait_ms
-        && tail.schedule_lag_ms >= tail.service_ms
+    let words = tail_words(input.result);
+    let cause = if words.is_empty() { words } else { format!("; {words}") };
+    let tail = input.result.tail.mean_above(TAIL_QUANTILE);
+    Some(if tail.is_some_and(|tail| tail.blamed() == Blamed::Generator) {
+        let text = format!(
+            "{} of {} offered completed ({carried:.1} %) and the slowest waited for the \
+             generator{cause}",
+            counts.completed, counts.offered
+        );
+        finding(Weight::GeneratorLimited, ReasonCode::Generator, text)
+    } else {
+        let text = format!(
+            "{} of {} offered completed ({carried:.1} %, at least {CARRIED_PERCENT} % must); {} \
+             shed, {} still in flight at the end{cause}",
+            counts.completed, counts.offered, counts.shed, counts.in_flight
+        );
+        finding(Weight::Failed, ReasonCode::Overload, text)
+    })
 }

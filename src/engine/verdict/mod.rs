@@ -19,7 +19,7 @@ mod slo;
 
 use crate::model::{
     CellEnd, CellResult, Class, ConfigurationId, InvariantReport, Mix, Reason, ReasonCode, Slo,
-    TailParts, Verdict,
+    Verdict,
 };
 
 pub use binomial::most_exceedances;
@@ -209,11 +209,6 @@ fn classes_of(mix: &Mix) -> impl Iterator<Item = Class> {
         };
         share > 0
     })
-}
-
-/// Means of the parts over the slowest hundredth.
-fn slowest(result: &CellResult) -> Option<TailParts> {
-    result.tail.mean_above(0.99)
 }
 
 #[allow(clippy::cast_precision_loss)] // a cell never counts up to 2^53

@@ -121,15 +121,45 @@ fn errors_seen(input: &JudgeInput<'_>) -> String {
     if named.is_empty() { String::new() } else { format!("; errors seen: {}", named.join(", ")) }
 }
 
-/// A failure takes for ever: where more fail than lie above a percentile, that percentile of all
-/// transactions is unbounded. Where the p95 is, so is the p99, and only the p95 is told.
-pub(super) fn error_adjusted(input: &JudgeInput<'_>) -> Option<Finding> {
-    let (failed, all) = without_end(input);
-    let unbounded = [P95, P99].into_iter().find(|p| failed * 100 > all * p.above_percent)?;
-    let text = format!(
-        "error-adjusted {} is unbounded: {:.1} % of the transactions failed or never ended",
-        unbounded.name,
-        percent(failed, all)
-    );
-    Some(finding(Weight::Failed, ReasonCode::ErrorAdjusted, text))
+/// Percentiles in which what failed counts as having taken for ever: over all classes where they
+/// are unbounded, and for each class where they are above the limits that its successes alone keep.
+/// Where the p95 is, so is the p99, and only the p95 is told.
+pub(super) fn error_adjusted(input: &JudgeInput<'_>) -> Vec<Finding> {
+    let counts = &input.result.counts;
+    let lost = counts.failed + counts.unknown + counts.in_flight;
+    let all = counts.succeeded + lost;
+    let unbounded = [P95, P99].into_iter().find(|p| lost * 100 > all * p.above_percent);
+    let texts = if let Some(percentile) = unbounded {
+        vec![format!(
+            "error-adjusted {} is unbounded: {:.1} % of the transactions failed or never ended",
+            percentile.name,
+            percent(lost, all)
+        )]
+    } else {
+        classes_of(input.mix).filter_map(|class| class_adjusted(input, class)).collect()
+    };
+    let failed = |text| finding(Weight::Failed, ReasonCode::ErrorAdjusted, text);
+    texts.into_iter().map(failed).collect()
+}
+
+fn class_adjusted(input: &JudgeInput<'_>, class: Class) -> Option<String> {
+    let response = &input.result.classes[class].response;
+    let lost = input.result.failed[class] + input.result.unknown[class];
+    let all = response.count() + lost;
+    let limits = input.slo.of(class);
+    [(P95, limits.p95_ms), (P99, limits.p99_ms)].into_iter().find_map(|(percentile, limit_ms)| {
+        let Percentile { name, quantile, above_percent, .. } = percentile;
+        let exceeding = response.count_above_ms(limit_ms);
+        let alone = exceeding * 100 > response.count() * above_percent;
+        let with_lost = (exceeding + lost) * 100 > all * above_percent;
+        if lost == 0 || alone || !with_lost || all * above_percent < 100 {
+            return None;
+        }
+        let adjusted = response.error_adjusted(lost);
+        let adjusted = if quantile < 0.99 { adjusted.p95 } else { adjusted.p99 };
+        let measured = adjusted.map_or("unbounded".to_owned(), |ms| format!("{ms:.1} ms"));
+        Some(format!(
+            "{class} error-adjusted {name} {measured}, SLO {limit_ms}; {lost} of {all} failed"
+        ))
+    })
 }

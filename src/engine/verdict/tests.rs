@@ -2,7 +2,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use super::*;
 use crate::model::{
-    Acknowledged, CellId, Counts, PartRecordings, PerClass, RunnerSample, TailSums, UnixMs,
+    Acknowledged, CellId, Counts, PartRecordings, PerClass, Quantiles, ResponseParts, RunnerSample,
+    TailSums, ThreadSample, UnixMs,
 };
 
 const MS: u64 = 1_000_000;
@@ -18,6 +19,8 @@ fn cell(succeeded: u64) -> CellResult {
         counts: Counts::default(),
         sqlstates: BTreeMap::new(),
         classes: PerClass::default(),
+        failed: PerClass::default(),
+        unknown: PerClass::default(),
         tail: TailSums::default(),
         acknowledged: Acknowledged {
             creates: succeeded / 5,
@@ -40,14 +43,24 @@ fn cell(succeeded: u64) -> CellResult {
 
 /// Adds successes with these parts: schedule lag, connection wait, service, in ns.
 fn succeed(result: &mut CellResult, class: Class, times: u64, parts: [u64; 3]) {
-    let [lag, wait, service] = parts;
+    let [schedule_lag_ns, connection_wait_ns, service_ns] = parts;
+    let parts = ResponseParts {
+        schedule_lag_ns,
+        connection_wait_ns,
+        service_ns,
+        ..ResponseParts::default()
+    };
+    succeed_with(result, class, times, &parts);
+}
+
+fn succeed_with(result: &mut CellResult, class: Class, times: u64, parts: &ResponseParts) {
     for _ in 0..times {
         let recordings: &mut PartRecordings = &mut result.classes[class];
-        recordings.response.record(lag + wait + service);
-        recordings.schedule_lag.record(lag);
-        recordings.connection_wait.record(wait);
-        recordings.service.record(service);
-        result.tail.record(lag, wait, service);
+        recordings.response.record(parts.response_ns());
+        recordings.schedule_lag.record(parts.schedule_lag_ns);
+        recordings.connection_wait.record(parts.connection_wait_ns);
+        recordings.service.record(parts.service_ns);
+        result.tail.record(parts);
     }
     result.counts.offered += times;
     result.counts.completed += times;
@@ -216,6 +229,85 @@ fn a_late_generator_is_invalid_by_schedule_or_loop_lag() {
     let (verdict, reasons) = judged(&stalled);
     assert_eq!((verdict, codes(&reasons)), (Verdict::Invalid, vec![ReasonCode::Generator]));
     assert!(reasons[0].text.contains("the generator may be 5.0 ms late"), "{}", reasons[0].text);
+}
+
+#[test]
+fn one_stalled_thread_of_many_is_found_and_named() {
+    let mut result = cell(10_000);
+    let lag = |p99, max| Quantiles { p99: Some(p99), max: Some(max), ..Quantiles::default() };
+    let thread = |thread, loop_lag, stalls| ThreadSample { thread, loop_lag, stalls };
+    result.runner.threads = (0..15).map(|n| thread(n, lag(0.4, 2.0), 0)).collect();
+    result.runner.threads.push(thread(15, lag(152.3, 250.1), 12));
+    // Over all threads it does not show: 0.2 % of the beats.
+    (0..9_980).for_each(|_| result.runner.loop_lag.record(MS / 10));
+    (0..20).for_each(|_| result.runner.loop_lag.record(200 * MS));
+    let (verdict, reasons) = judged(&result);
+    assert_eq!((verdict, codes(&reasons)), (Verdict::Invalid, vec![ReasonCode::Generator]));
+    let text = &reasons[0].text;
+    assert!(text.starts_with("loop lag of thread 15 p99 152.3 ms"), "{text}");
+    assert!(text.ends_with("stalled 12 times, 250 ms at most"), "{text}");
+    result.runner.threads[3] = thread(3, lag(9.0, 30.0), 1);
+    assert!(judged(&result).1[0].text.ends_with("at most; likewise thread 3"));
+}
+
+#[test]
+fn replies_that_lay_unread_are_the_generators() {
+    let mut result = cell(10_000);
+    (0..980).for_each(|_| result.runner.read_lag.record(MS));
+    (0..20).for_each(|_| result.runner.read_lag.record(6 * MS));
+    let (verdict, reasons) = judged(&result);
+    assert_eq!((verdict, codes(&reasons)), (Verdict::Invalid, vec![ReasonCode::Generator]));
+    assert!(reasons[0].text.starts_with("read lag p99 6.0 ms"), "{}", reasons[0].text);
+}
+
+#[test]
+fn a_shortfall_is_laid_to_whoever_made_the_connections_wait() {
+    let short = |database, generator| {
+        let mut result = cell(10_000);
+        let parts = ResponseParts {
+            connection_wait_ns: 400 * MS,
+            service_ns: 5 * MS,
+            wait_on_database_ns: database,
+            wait_on_generator_ns: generator,
+            ..ResponseParts::default()
+        };
+        succeed_with(&mut result, Class::ProductLookup, 300, &parts);
+        result.counts.offered += 400;
+        result.counts.shed += 400;
+        let (verdict, reasons) = judged(&result);
+        let reason = reasons.into_iter().find(|reason| reason.text.contains("offered completed"));
+        (verdict, reason.unwrap())
+    };
+    let (verdict, reason) = short(0, 0);
+    assert_eq!((verdict, reason.code), (Verdict::Fail, ReasonCode::Overload));
+    assert!(reason.text.contains("400 ms pool"), "{}", reason.text);
+    let (verdict, reason) = short(390 * MS, 0);
+    assert_eq!((verdict, reason.code), (Verdict::Fail, ReasonCode::Overload));
+    assert!(reason.text.contains("395 ms database"), "{}", reason.text);
+    let (verdict, reason) = short(0, 390 * MS);
+    assert_eq!((verdict, reason.code), (Verdict::Invalid, ReasonCode::Generator));
+    assert!(reason.text.contains("390 ms generator"), "{}", reason.text);
+}
+
+#[test]
+fn a_class_that_its_failures_push_over_a_limit_fails_although_its_successes_keep_it() {
+    let mut result = cell(40_000);
+    // 4,000 cancels of 40,000 transactions: 60 failures are 0.15 % of all and 1.5 % of them.
+    fail(&mut result, 60, "40001");
+    result.failed.order_cancel = 60;
+    let slo = Slo { failed_percent: 1.0, ..Slo::default() };
+    let (verdict, reasons) = judged_with(&result, |input| input.slo = &slo);
+    assert_eq!((verdict, codes(&reasons)), (Verdict::Fail, vec![ReasonCode::ErrorAdjusted]));
+    let expected = "order cancel error-adjusted p99 unbounded, SLO 200; 60 of 4060 failed";
+    assert_eq!(reasons[0].text, expected);
+    // 20 slow ones and 30 failures together are more than a hundredth, and then there is a figure.
+    let mut result = cell(40_000);
+    succeed(&mut result, Class::OrderCancel, 30, [0, 0, 250 * MS]);
+    fail(&mut result, 20, "40001");
+    result.unknown.order_cancel = 20;
+    let (_, reasons) = judged_with(&result, |input| input.slo = &slo);
+    let text = &reasons.iter().find(|r| r.code == ReasonCode::ErrorAdjusted).unwrap().text;
+    assert!(text.starts_with("order cancel error-adjusted p99 250."), "{text}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn a_pool_decides_the_connections_of_an_open_loop_and_serves_the_clients_of_a_cl
     let error = says("8", "").unwrap_err();
     assert_eq!(
         error,
-        "plan.toml:24: stage.main.connections: found 8, allowed: 64, the connections of D1's pool \
+        "plan.toml:23: stage.main.connections: found 8, allowed: 64, the connections of D1's pool \
          (16 × 4), or no connections in a stage with it"
     );
     let agreed = says("64", "").unwrap();

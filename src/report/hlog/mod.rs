@@ -17,12 +17,14 @@ pub use writer::HlogWriter;
 
 pub(super) use reader::read;
 
-use super::tail::SparseTail;
-use crate::model::{CellId, Conditions, ConfigurationId, Counts, Load, Phase, UnixMs, Window};
+use crate::model::{
+    CellId, Conditions, ConfigurationId, Counts, Load, PerClass, Phase, TailSums, UnixMs, Window,
+};
 
 const CELL_COMMENT: &str = "#[Cell: ";
 const WINDOW_COMMENT: &str = "#[Window: ";
 const LOOP_LAG_TAG: &str = "runner.loop_lag";
+const READ_LAG_TAG: &str = "runner.read_lag";
 
 /// What the log says of its cell: enough to make a record of it when its engine is gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +52,11 @@ struct WindowLine {
     in_flight_before: u64,
     counts: Counts,
     sqlstates: std::collections::BTreeMap<String, u64>,
-    tail: SparseTail,
+    #[serde(default)]
+    failed: PerClass<u64>,
+    #[serde(default)]
+    unknown: PerClass<u64>,
+    tail: TailSums,
     cpu_percent: f64,
     host_cpu_percent: Option<f64>,
     rss_mib: f64,
@@ -58,8 +64,8 @@ struct WindowLine {
 }
 
 impl WindowLine {
-    fn of(window: &Window) -> Result<Self, serde_json::Error> {
-        Ok(Self {
+    fn of(window: &Window) -> Self {
+        Self {
             seq: window.seq,
             phase: window.phase,
             start: window.start,
@@ -67,12 +73,14 @@ impl WindowLine {
             in_flight_before: window.in_flight_before,
             counts: window.counts,
             sqlstates: window.sqlstates.clone(),
-            tail: SparseTail::from_sums(&window.tail)?,
+            failed: window.failed.clone(),
+            unknown: window.unknown.clone(),
+            tail: window.tail.clone(),
             cpu_percent: window.runner.cpu_percent,
             host_cpu_percent: window.runner.host_cpu_percent,
             rss_mib: window.runner.rss_mib,
             processors: window.runner.processors,
-        })
+        }
     }
 }
 

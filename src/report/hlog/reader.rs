@@ -11,7 +11,7 @@ use hdrhistogram::{
     },
 };
 
-use super::{CELL_COMMENT, CellHeader, LOOP_LAG_TAG, WINDOW_COMMENT, WindowLine};
+use super::{CELL_COMMENT, CellHeader, LOOP_LAG_TAG, READ_LAG_TAG, WINDOW_COMMENT, WindowLine};
 use crate::{
     model::{
         Class, Counts, Part, PartRecordings, PerClass, Phase, Recording, RunnerSample, TailSums,
@@ -48,6 +48,8 @@ pub struct MeasuredSpan {
     pub counts: Counts,
     pub sqlstates: BTreeMap<String, u64>,
     pub classes: PerClass<PartRecordings>,
+    pub failed: PerClass<u64>,
+    pub unknown: PerClass<u64>,
     pub tail: TailSums,
     /// Means over the span weighted by time; resident memory is the highest.
     pub runner: RunnerSample,
@@ -92,6 +94,7 @@ struct Replay {
 struct Open {
     classes: Vec<(Class, Part, Recording)>,
     loop_lag: Option<Recording>,
+    read_lag: Option<Recording>,
 }
 
 impl Replay {
@@ -102,7 +105,8 @@ impl Replay {
         }
         if let Some(json) = comment(line, WINDOW_COMMENT) {
             let window = serde_json::from_slice(json).map_err(|e| e.to_string())?;
-            return self.close_window(&window);
+            self.close_window(&window);
+            return Ok(());
         }
         match IntervalLogIterator::new(line).next() {
             Some(Ok(LogEntry::Interval(interval))) => self.take_interval(&interval),
@@ -115,6 +119,8 @@ impl Replay {
         let Some(tag) = interval.tag() else { return Ok(()) };
         if tag.as_str() == LOOP_LAG_TAG {
             self.open.loop_lag = Some(decode(interval.encoded_histogram())?);
+        } else if tag.as_str() == READ_LAG_TAG {
+            self.open.read_lag = Some(decode(interval.encoded_histogram())?);
         } else if let Some((class, part)) = measured_tag(tag.as_str()) {
             let recording = decode(interval.encoded_histogram())?;
             self.open.classes.push((class, part, recording));
@@ -122,14 +128,13 @@ impl Replay {
         Ok(())
     }
 
-    fn close_window(&mut self, window: &WindowLine) -> Result<(), String> {
+    fn close_window(&mut self, window: &WindowLine) {
         let open = std::mem::take(&mut self.open);
         self.windows += 1;
         self.attempts += window.counts.attempts;
         if window.phase == Phase::Measure {
-            self.measured.get_or_insert_with(|| Accumulated::begin(window)).add(window, open)?;
+            self.measured.get_or_insert_with(|| Accumulated::begin(window)).add(window, open);
         }
-        Ok(())
     }
 }
 
@@ -173,6 +178,8 @@ impl Accumulated {
                 counts: Counts::default(),
                 sqlstates: BTreeMap::new(),
                 classes: PerClass::default(),
+                failed: PerClass::default(),
+                unknown: PerClass::default(),
                 tail: TailSums::default(),
                 runner: RunnerSample::default(),
             },
@@ -182,7 +189,7 @@ impl Accumulated {
         }
     }
 
-    fn add(&mut self, window: &WindowLine, open: Open) -> Result<(), String> {
+    fn add(&mut self, window: &WindowLine, open: Open) {
         let span = &mut self.span;
         span.seconds += window.length_s;
         span.windows += 1;
@@ -194,9 +201,16 @@ impl Accumulated {
         for (class, part, recording) in open.classes {
             span.classes[class].part_mut(part).merge(&recording);
         }
-        span.tail.merge(&window.tail.to_sums().map_err(|e| e.to_string())?);
+        for class in Class::ALL {
+            span.failed[class] += window.failed[class];
+            span.unknown[class] += window.unknown[class];
+        }
+        span.tail.merge(&window.tail);
         if let Some(lag) = open.loop_lag {
             span.runner.loop_lag.merge(&lag);
+        }
+        if let Some(lag) = open.read_lag {
+            span.runner.read_lag.merge(&lag);
         }
         span.runner.rss_mib = span.runner.rss_mib.max(window.rss_mib);
         span.runner.processors = window.processors;
@@ -205,7 +219,6 @@ impl Accumulated {
             self.host_cpu_seconds += host * window.length_s;
             self.host_seconds += window.length_s;
         }
-        Ok(())
     }
 
     fn finish(mut self) -> MeasuredSpan {

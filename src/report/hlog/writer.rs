@@ -5,7 +5,9 @@ use std::{fmt::Write as _, path::Path};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
-use super::{CELL_COMMENT, CellHeader, LOOP_LAG_TAG, WINDOW_COMMENT, WindowLine, tag_prefix};
+use super::{
+    CELL_COMMENT, CellHeader, LOOP_LAG_TAG, READ_LAG_TAG, WINDOW_COMMENT, WindowLine, tag_prefix,
+};
 use crate::{
     model::{Class, Part, Recording, UnixMs, Window},
     report::{ReportError, append::AppendFile},
@@ -53,9 +55,9 @@ impl HlogWriter {
             }
         }
         self.add_interval(&format!("{prefix}{LOOP_LAG_TAG}"), window, &window.runner.loop_lag)?;
-        let json = |error| ReportError::json(self.file.path())(error);
-        let line = WindowLine::of(window).map_err(json)?;
-        let line = serde_json::to_string(&line).map_err(json)?;
+        self.add_interval(&format!("{prefix}{READ_LAG_TAG}"), window, &window.runner.read_lag)?;
+        let line = serde_json::to_string(&WindowLine::of(window))
+            .map_err(ReportError::json(self.file.path()))?;
         self.text.push_str(WINDOW_COMMENT);
         self.text.push_str(&line);
         self.text.push_str("]\n");

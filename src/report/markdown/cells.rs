@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{cell_text, conditions, line};
 use crate::{
-    model::{Class, ConfigurationId},
-    report::{Blamed, CellSummary, LoadKind, Summary},
+    model::{Blamed, Class, ConfigurationId, HIGHEST_TRACKABLE_NS},
+    report::{CellSummary, LoadKind, Summary},
 };
 
 /// A cell and the configuration it belongs to.
@@ -26,6 +26,10 @@ pub(super) fn tables(text: &mut String, summary: &Summary) {
         line!(text);
         table(text, &cells);
         conditions::flags(text, &cells);
+        tails(text, &cells);
+        errors(text, &cells);
+        error_adjusted(text, &cells);
+        overflow(text, &cells);
         details(text, &cells);
     }
     let none = summary.configurations.iter().all(|c| c.cells.is_empty());
@@ -84,6 +88,92 @@ fn row(text: &mut String, configuration: &ConfigurationId, cell: &CellSummary) {
     );
 }
 
+/// Who made each cell's tail.
+fn tails(text: &mut String, cells: &[Placed<'_>]) {
+    let told: Vec<_> = cells.iter().filter(|(_, cell)| !cell.tail.words.is_empty()).collect();
+    if told.is_empty() {
+        return;
+    }
+    line!(text, "Who made the slowest 1 %:");
+    line!(text);
+    for (_, cell) in told {
+        line!(text, "- {}: {}", cell_text(cell.id.as_str()), cell_text(&cell.tail.words));
+    }
+    line!(text);
+}
+
+/// Every error that attempts saw, those that a retry made good included.
+fn errors(text: &mut String, cells: &[Placed<'_>]) {
+    if cells.iter().all(|(_, cell)| cell.sqlstates.is_empty()) {
+        return;
+    }
+    line!(text, "Errors that attempts saw, retried ones included:");
+    line!(text);
+    line!(text, "| cell | SQLSTATE | count |");
+    line!(text, "|---|---|---:|");
+    for (_, cell) in cells {
+        let mut errors: Vec<_> = cell.sqlstates.iter().collect();
+        errors.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+        for (state, count) in errors {
+            line!(text, "| {} | {} | {count} |", cell_text(cell.id.as_str()), cell_text(state));
+        }
+    }
+    line!(text);
+}
+
+/// The percentiles that failures change.
+fn error_adjusted(text: &mut String, cells: &[Placed<'_>]) {
+    let changed = |(_, cell): &&Placed<'_>| cell.all.unbounded_from.is_some();
+    let told: Vec<_> = cells.iter().filter(changed).collect();
+    if told.is_empty() {
+        return;
+    }
+    line!(text, "Error-adjusted, a failure counting as one that took for ever:");
+    line!(text);
+    line!(text, "| cell | class | p50 ms | p95 ms | p99 ms | failed | unresolved |");
+    line!(text, "|---|---|---:|---:|---:|---:|---:|");
+    for (_, cell) in told {
+        let classes = cell.classes.iter().map(|(class, summary)| (class.words(), summary));
+        for (name, class) in classes.chain([("all", &cell.all)]) {
+            let Some(from) = class.unbounded_from else { continue };
+            let shown = |quantile: f64, ms: Option<f64>| match ms {
+                None if quantile > from => "unbounded".to_owned(),
+                ms => figure(ms),
+            };
+            let adjusted = class.error_adjusted_ms;
+            line!(
+                text,
+                "| {} | {name} | {} | {} | {} | {} | {} |",
+                cell_text(cell.id.as_str()),
+                shown(0.5, adjusted.p50),
+                shown(0.95, adjusted.p95),
+                shown(0.99, adjusted.p99),
+                class.failed,
+                class.unknown
+            );
+        }
+    }
+    line!(text);
+}
+
+/// Response times that the recordings could not hold: the percentiles are too low there.
+fn overflow(text: &mut String, cells: &[Placed<'_>]) {
+    let over: Vec<_> = cells.iter().filter(|(_, cell)| cell.all.overflow > 0).collect();
+    for (_, cell) in &over {
+        line!(
+            text,
+            "**Overflow**: {} of {} response times of {} were above {} s and stand at it.",
+            cell.all.overflow,
+            cell.all.count,
+            cell_text(cell.id.as_str()),
+            HIGHEST_TRACKABLE_NS / 1_000_000_000
+        );
+    }
+    if !over.is_empty() {
+        line!(text);
+    }
+}
+
 /// The reasons that the table has no room for.
 fn details(text: &mut String, cells: &[Placed<'_>]) {
     let told: Vec<_> = cells.iter().filter(|(_, cell)| cell.reasons.len() > 1).collect();
@@ -109,10 +199,8 @@ fn load(cell: &CellSummary) -> String {
 
 const fn blamed(blamed: Blamed) -> &'static str {
     match blamed {
-        Blamed::Database => "database",
-        Blamed::Pool => "pool",
-        Blamed::Generator => "generator",
         Blamed::None => "–",
+        somebody => somebody.name(),
     }
 }
 

@@ -1,21 +1,18 @@
 //! Making a summary from what the engine knows.
 
 use super::{
-    CellSummary, ClassSummary, ConditionsSummary, ConfigurationCost, ConfigurationSummary,
-    CostSummary, InvariantSummary, LoadKind, LoadSummary, RemainingItem, RunSummary, RunnerSummary,
-    SCHEMA, Summary, TailSummary, TeardownSummary,
+    AdjustedQuantiles, CellSummary, ClassSummary, ConditionsSummary, ConfigurationCost,
+    ConfigurationSummary, CostSummary, InvariantSummary, LoadKind, LoadSummary, RemainingItem,
+    RunSummary, RunnerSummary, SCHEMA, Summary, TailSummary, TeardownSummary, ThreadSummary,
 };
 use crate::{
     model::{
-        Basis, CellRecord, CellResult, Class, ConfigurationId, CostLine, CostStatus, Load, Money,
-        Part, PartRecordings, PerClass, Quantiles, RunHeader, RunnerSample, TeardownItem,
-        TeardownStatus, Tps, UnixMs,
+        Basis, Blamed, CellRecord, CellResult, Class, ConfigurationId, CostLine, CostStatus,
+        Counts, Load, Money, Part, PartRecordings, PerClass, Quantiles, RunHeader, RunnerSample,
+        TeardownItem, TeardownStatus, ThreadSample, Tps, UnixMs,
     },
-    report::tail::blame,
+    report::{TAIL_QUANTILE, tail_words},
 };
-
-/// From which quantile on a transaction belongs to the tail.
-const TAIL_QUANTILE: f64 = 0.99;
 
 /// What a summary says of a configuration beside its cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,8 +123,14 @@ pub fn cell_summary(record: &CellRecord) -> CellSummary {
         counts: result.counts,
         sqlstates: result.sqlstates.clone(),
         tps: rates(result),
-        classes: PerClass::from_fn(|class: Class| class_summary(&result.classes[class])),
-        all: class_summary(&all),
+        classes: PerClass::from_fn(|class: Class| {
+            let (failed, unknown) = (result.failed[class], result.unknown[class]);
+            class_summary(&result.classes[class], failed, unknown, 0)
+        }),
+        all: {
+            let Counts { failed, unknown, in_flight, .. } = result.counts;
+            class_summary(&all, failed, unknown, in_flight)
+        },
         tail: tail_summary(result),
         runner: runner_summary(&result.runner),
         invariants: InvariantSummary {
@@ -168,7 +171,13 @@ fn rates(result: &CellResult) -> Tps {
     }
 }
 
-fn class_summary(recordings: &PartRecordings) -> ClassSummary {
+fn class_summary(
+    recordings: &PartRecordings,
+    failed: u64,
+    unknown: u64,
+    in_flight: u64,
+) -> ClassSummary {
+    let adjusted = recordings.response.error_adjusted(failed + unknown + in_flight);
     let quantiles = |part| rounded_quantiles(recordings.part(part).quantiles());
     ClassSummary {
         count: recordings.response.count(),
@@ -177,6 +186,15 @@ fn class_summary(recordings: &PartRecordings) -> ClassSummary {
         connection_wait_ms: quantiles(Part::ConnectionWait),
         schedule_lag_ms: quantiles(Part::ScheduleLag),
         overflow: recordings.response.overflow(),
+        failed,
+        unknown,
+        error_adjusted_ms: AdjustedQuantiles {
+            p50: adjusted.p50.map(rounded),
+            p95: adjusted.p95.map(rounded),
+            p99: adjusted.p99.map(rounded),
+        },
+        // Downwards: what is unbounded must lie above it.
+        unbounded_from: adjusted.unbounded_from.map(|from| (from * 1e6).floor() / 1e6),
     }
 }
 
@@ -187,7 +205,11 @@ fn tail_summary(result: &CellResult) -> TailSummary {
         schedule_lag_ms: tail.map(|t| rounded(t.schedule_lag_ms)),
         connection_wait_ms: tail.map(|t| rounded(t.connection_wait_ms)),
         service_ms: tail.map(|t| rounded(t.service_ms)),
-        blamed: blame(tail.as_ref()),
+        read_lag_ms: tail.map(|t| rounded(t.read_lag_ms)),
+        wait_on_database_ms: tail.map(|t| rounded(t.wait_on_database_ms)),
+        wait_on_generator_ms: tail.map(|t| rounded(t.wait_on_generator_ms)),
+        blamed: tail.map_or(Blamed::None, |tail| tail.blamed()),
+        words: tail_words(result),
     }
 }
 
@@ -196,8 +218,18 @@ fn runner_summary(runner: &RunnerSample) -> RunnerSummary {
         cpu_percent: rounded(runner.cpu_percent),
         host_cpu_percent: runner.host_cpu_percent.map(rounded),
         loop_lag_ms: rounded_quantiles(runner.loop_lag.quantiles()),
+        read_lag_ms: rounded_quantiles(runner.read_lag.quantiles()),
         rss_mib: rounded(runner.rss_mib),
         processors: runner.processors,
+        threads: runner.threads.iter().map(thread_summary).collect(),
+    }
+}
+
+fn thread_summary(sample: &ThreadSample) -> ThreadSummary {
+    ThreadSummary {
+        thread: sample.thread,
+        loop_lag_ms: rounded_quantiles(sample.loop_lag),
+        stalls: sample.stalls,
     }
 }
 

@@ -11,10 +11,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blamed, ReportError, folder::read_json};
+use super::{ReportError, folder::read_json};
 use crate::model::{
-    Arrivals, Basis, CellId, ConfigurationId, CostLine, Counts, Money, PerClass, Quantiles, Reason,
-    ResourceKind, RunId, Shape, Slo, Tps, Verdict,
+    Arrivals, Basis, Blamed, CellId, ConfigurationId, CostLine, Counts, Money, PerClass, Quantiles,
+    Reason, ResourceKind, RunId, Shape, Slo, Tps, Verdict,
 };
 
 pub(super) use build::place_cells;
@@ -134,29 +134,82 @@ pub struct ClassSummary {
     pub schedule_lag_ms: Quantiles,
     /// Response times above the recordings' ceiling, which are kept at it.
     pub overflow: u64,
+    /// Technical failures. An arrival that never had a connection has no class: it is in `all`.
+    #[serde(default)]
+    pub failed: u64,
+    /// Outcomes that could not be resolved.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Response times in which each transaction that failed, was not resolved or, in `all`, had
+    /// not ended counts as one that took for ever.
+    #[serde(default)]
+    pub error_adjusted_ms: AdjustedQuantiles,
+    /// Error-adjusted percentiles above this quantile (0 to 1) are unbounded and so `null`; `null`
+    /// where none is.
+    #[serde(default)]
+    pub unbounded_from: Option<f64>,
+}
+
+/// Error-adjusted percentiles; `None` where unbounded or nothing was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdjustedQuantiles {
+    pub p50: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
 }
 
 /// Means of the parts over the slowest transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailSummary {
     /// The slowest from this quantile on.
     pub percentile: f64,
     pub schedule_lag_ms: Option<f64>,
     pub connection_wait_ms: Option<f64>,
     pub service_ms: Option<f64>,
+    /// Of `service_ms`: replies lay in the kernel before they were read or, where the kernel does
+    /// not tell, the load thread was stalled.
+    #[serde(default)]
+    pub read_lag_ms: Option<f64>,
+    /// Of `connection_wait_ms`: the database held the connection longer than it ordinarily does.
+    #[serde(default)]
+    pub wait_on_database_ms: Option<f64>,
+    /// Of `connection_wait_ms`: the generator was late to use or to free the connection.
+    #[serde(default)]
+    pub wait_on_generator_ms: Option<f64>,
+    /// Whoever made the largest part: the generator `schedule_lag_ms`, `read_lag_ms` and
+    /// `wait_on_generator_ms`; the database the rest of `service_ms` and `wait_on_database_ms`; the
+    /// pool the rest of `connection_wait_ms`.
     pub blamed: Blamed,
+    /// The same in words; empty where there is no tail.
+    #[serde(default)]
+    pub words: String,
 }
 
 /// The generator over the measured span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunnerSummary {
     /// Of the processors that the agent may use, 0 to 100.
     pub cpu_percent: f64,
     pub host_cpu_percent: Option<f64>,
     pub loop_lag_ms: Quantiles,
+    /// Of every reply that was read; all `null` where the kernel does not tell.
+    #[serde(default)]
+    pub read_lag_ms: Quantiles,
     pub rss_mib: f64,
     #[serde(default)]
     pub processors: u32,
+    #[serde(default)]
+    pub threads: Vec<ThreadSummary>,
+}
+
+/// One load thread over the measured span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadSummary {
+    /// The thread is named `load-<thread>`.
+    pub thread: u32,
+    pub loop_lag_ms: Quantiles,
+    /// How often its loop came round 10 ms late or more.
+    pub stalls: u64,
 }
 
 /// What the checks of the business found; `checked` is 0 where they could not be made.

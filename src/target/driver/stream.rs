@@ -28,6 +28,13 @@ pub struct ReadLag {
 }
 
 impl ReadLag {
+    /// Adds what was noted at another time.
+    pub fn add(&mut self, other: Self) {
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.worst_ns = self.worst_ns.max(other.worst_ns);
+        self.reads += other.reads;
+    }
+
     fn note(&mut self, ns: u64) {
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.worst_ns = self.worst_ns.max(ns);

@@ -182,6 +182,6 @@ async fn a_trip_that_was_given_up_leaves_a_connection_that_is_of_no_more_use() {
     let sleep = [Request::Begin, Request::Text("SELECT pg_sleep(60)")];
     let given_up = tokio::time::timeout(Duration::from_millis(100), driver.trip(&sleep)).await;
     assert!(given_up.is_err());
-    assert!(!driver.is_usable() && !driver.commit_sent());
+    assert!(!driver.is_usable() && driver.commit_sent(), "what a text does is not known");
     assert!(matches!(driver.ping().await, Err(SessionError::Lost(_))));
 }
