@@ -101,6 +101,8 @@ pub enum Command {
     Agent,
     #[command(hide = true)]
     Gate,
+    #[command(hide = true)]
+    NullEndpoint,
 }
 
 #[derive(Subcommand)]

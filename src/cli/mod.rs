@@ -93,6 +93,9 @@ fn dispatch(command: Command) -> Result<u8> {
         Command::Engine => helper_process(start::engine()),
         Command::Agent => agent(),
         Command::Gate => crate::wire::gate::main().map(|()| exit::DONE).map_err(Into::into),
+        Command::NullEndpoint => {
+            crate::wire::null::process::main().map(|()| exit::DONE).map_err(Into::into)
+        }
         other => {
             color_eyre::install()?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -143,7 +146,7 @@ async fn operator_command(command: Command) -> Result<u8> {
         Command::Plan { command: PlanCommand::Check { plan, overrides } } => {
             status::check_plan(&PlanSource::File(plan), &overrides)
         }
-        Command::Engine | Command::Agent | Command::Gate => {
+        Command::Engine | Command::Agent | Command::Gate | Command::NullEndpoint => {
             bail!("this command is for rampdeck's own processes")
         }
     }

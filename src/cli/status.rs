@@ -175,7 +175,13 @@ pub fn check_plan(source: &PlanSource, overrides: &[String]) -> Result<u8> {
     let plan = plan::load(source.clone(), overrides)?;
     say!("plan {} is good: scale {}, seed {}", plan.name, plan.scale, plan.seed);
     for configuration in &plan.configurations {
-        say!("  {:<6} {} ({})", configuration.id, configuration.title, configuration.source.kind());
+        say!(
+            "  {:<6} {} ({}), {}",
+            configuration.id,
+            configuration.title,
+            configuration.source.kind(),
+            configuration.shape
+        );
     }
     for stage in &plan.stages {
         match &stage.kind {

@@ -15,7 +15,7 @@ use crate::{
     model::{
         AgentCommand, AgentReport, AttemptRange, CellEnd, CellId, CellOrder, CellResult,
         ConfigurationId, ConnectionLife, EventKind, Level, Phase, ResourceKind, ResourceState,
-        RunState, RunnerSample, Shape, UnixMs, Window, WorkloadSpec,
+        RunState, RunnerSample, Shape, TargetSpec, UnixMs, Window, WorkloadSpec,
     },
     provider::process,
     report::{CellHeader, HlogWriter},
@@ -174,7 +174,7 @@ impl Supervisor {
             }
             self.progress.started(&cell);
             let request = Request {
-                load: cell.load,
+                load: self.configurations[at].plan.shape.applied_to(cell.load),
                 warmup_s: cell.warmup_s,
                 measure_s: cell.measure_s,
                 stage: self.progress.stage().map(|(_, s)| s.name.clone()).unwrap_or_default(),
@@ -199,7 +199,8 @@ impl Supervisor {
         configuration.cells_made += 1;
         let id = configuration.plan.id.clone();
         let cell = CellId::new(format!("{id}-{:03}", configuration.cells_made));
-        let order = self.order(cell.clone(), id.clone(), target, &request);
+        let traffic = (configuration.plan.shape, configuration.plan.life);
+        let order = self.order(cell.clone(), id.clone(), target, &request, traffic);
         // The ids are on disk before the first is used: a later attempt can never count them as
         // its own, whatever happens to this engine.
         let reserved =
@@ -262,8 +263,9 @@ impl Supervisor {
         &mut self,
         cell: CellId,
         configuration: ConfigurationId,
-        target: crate::model::TargetSpec,
+        target: TargetSpec,
         request: &Request,
+        (shape, life): (Shape, ConnectionLife),
     ) -> CellOrder {
         self.attempts += 1;
         let ordinal = self.attempts;
@@ -286,8 +288,8 @@ impl Supervisor {
             workload: WorkloadSpec { mix: self.plan.mix, scale: self.plan.scale },
             retry: self.plan.retry,
             backlog: self.plan.load.backlog,
-            shape: Shape::default(),
-            life: ConnectionLife::default(),
+            shape,
+            life,
         }
     }
 

@@ -84,7 +84,7 @@ impl Supervisor {
     ) -> Result<(), String> {
         let at = self.position(id)?;
         self.may_start(at)?;
-        self.check_load(load)?;
+        self.check_load(at, load)?;
         check_span("warm-up", warmup_s, 0.0)?;
         check_span("measured span", measure_s, 1.0)?;
         let request =
@@ -118,11 +118,19 @@ impl Supervisor {
         }
     }
 
-    fn check_load(&self, load: Load) -> Result<(), String> {
+    fn check_load(&self, at: usize, load: Load) -> Result<(), String> {
         let most = self.plan.load.max_connections;
         let connections = load.connections();
         if connections == 0 || connections > most {
             return Err(format!("found {connections} connections, allowed: 1 to {most}"));
+        }
+        let plan = &self.configurations[at].plan;
+        if plan.shape.applied_to(load) != load {
+            return Err(format!(
+                "found {connections} connections, allowed: {}, those of {}'s pool",
+                plan.shape.connections(load),
+                plan.id
+            ));
         }
         load.rate().map_or(Ok(()), |rate| self.check_rate(rate))
     }

@@ -19,6 +19,7 @@ impl Supervisor {
             round_trip_ms,
             build: self.header.build.clone(),
             beside: tracker.beside.iter().cloned().collect(),
+            shape: tracker.order.shape,
         }
     }
 

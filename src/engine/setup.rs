@@ -192,7 +192,7 @@ impl Setup {
         let began = Instant::now();
         let id = configuration.id.clone();
         let target = in_schema(target, &self.run);
-        self.check_own(&target).await?;
+        self.check_own(&target, self.plan.largest_cell(configuration)).await?;
         provider::postgres::make_schema(&target, &self.run, &id, &self.recorder)
             .await
             .map_err(|e| e.to_string())?;
@@ -208,19 +208,18 @@ impl Setup {
     }
 
     /// What the server of the operator's says of itself against the plan, before anything is made.
-    async fn check_own(&self, target: &TargetSpec) -> Result<(), String> {
+    async fn check_own(&self, target: &TargetSpec, needed: u32) -> Result<(), String> {
         let facts = provider::postgres::preflight(target).await.map_err(|e| e.to_string())?;
-        let needed = self.plan.largest_cell();
         let free = facts.max_connections.saturating_sub(facts.connections_in_use);
         if needed + CHECKS > free {
             return Err(format!(
-                "the server allows {} connections, {} are in use, and the plan's largest cell needs {needed}, the checks {CHECKS}",
+                "the server allows {} connections, {} are in use, and its largest cell in the plan needs {needed}, the checks {CHECKS}",
                 facts.max_connections, facts.connections_in_use
             ));
         }
         if let Some(limit) = facts.connection_limit.filter(|limit| needed + CHECKS > *limit) {
             return Err(format!(
-                "the role or the database allows {limit} connections, and the plan's largest cell needs {needed}, the checks {CHECKS}"
+                "the role or the database allows {limit} connections, and its largest cell in the plan needs {needed}, the checks {CHECKS}"
             ));
         }
         self.recorder.step(None, format!("PostgreSQL {}", facts.version));

@@ -1,6 +1,7 @@
 //! The agent's loop: frames in, frames out.
 
 use std::{
+    cell::RefCell,
     fmt::Display,
     sync::{
         Arc,
@@ -18,6 +19,7 @@ use super::{LoadError, collector};
 use crate::{
     link::{FrameError, FrameReader, FrameWriter},
     model::{AgentCommand, AgentReport, CellOrder},
+    target,
     workload::{OrderWorkload, Workload},
 };
 
@@ -68,9 +70,15 @@ async fn serve<W: Workload, E: Display>(
     let reading = tokio::spawn(read(FrameReader::new(input), commands));
     let (outbox, reports) = unbounded_channel();
     let waiting = Arc::new(AtomicUsize::new(0));
-    let mut sender = Sender { outbox, waiting: Arc::clone(&waiting), dropped: 0 };
+    let sender = RefCell::new(Sender { outbox, waiting: Arc::clone(&waiting), dropped: 0 });
     let collecting = async {
-        let ended = collector::serve(inbox, workload, |report| sender.send(report)).await;
+        let send = |report| sender.borrow_mut().send(report);
+        let ended = tokio::select! {
+            ended = collector::serve(inbox, workload, send) => ended,
+            never = target::watch_addresses(|text| {
+                send(AgentReport::Log { warning: true, text });
+            }) => match never {},
+        };
         // The writer ends when it has written what is left.
         drop(sender);
         ended

@@ -11,6 +11,7 @@ use super::{
     course::until,
     merge::Complete,
     message::{CellShared, ThreadCommand, ThreadReport},
+    opening::Pacers,
     run::{self, Do, Run},
     thread,
     usage::{self, Meter},
@@ -82,6 +83,7 @@ struct Collector<W: Workload, M, R> {
     /// By configuration: the load thread that has its first part, so that a following cell finds
     /// the connections where they are kept.
     first_threads: Vec<ConfigurationId>,
+    pacers: Pacers,
     next_key: u64,
     meter: Meter,
     /// How late the threads were since the last sample.
@@ -121,6 +123,7 @@ where
             runs: Vec::new(),
             queue: VecDeque::new(),
             first_threads: Vec::new(),
+            pacers: Pacers::default(),
             next_key: 0,
             meter: Meter::start(),
             lags: RunnerSample::default(),
@@ -203,7 +206,8 @@ where
         let of = self.threads.len();
         let parts = of.min(usize::try_from(workers).unwrap_or(of)).max(1);
         let threads: Vec<usize> = (0..parts).map(|part| (first + part) % of).collect();
-        let shared = Arc::new(CellShared { key, order, workload });
+        let pacer = self.pacers.of(&order.configuration, &order.life);
+        let shared = Arc::new(CellShared { key, order, workload, pacer });
         (self.report)(AgentReport::Phase { cell, phase: Phase::Opening });
         for (part, workers) in shares(workers, parts).enumerate() {
             let shared = Arc::clone(&shared);

@@ -8,14 +8,16 @@ use super::{
     tally::POOL_TIMEOUT,
 };
 use crate::{
-    model::{CellOrder, Shape, TargetSpec},
-    target::{ConnectError, ConnectErrorKind, Driver, SessionError},
+    model::{CellOrder, Secret, Shape, TargetSpec},
+    target::{self, ConnectError, ConnectErrorKind, Driver, SessionError},
     workload::Workload,
 };
 
 /// A connection that is ready for transactions.
 pub(super) struct Link {
     pub(super) driver: Driver,
+    /// Before it was connected: its age counts from then, on the server's side too.
+    pub(super) opened_at: u64,
 }
 
 /// What a link was opened for: one that is kept can only serve where these are the same.
@@ -101,14 +103,15 @@ impl Link {
         workload: &W,
     ) -> Result<Self, OpenError> {
         let CellOrder { target, shape, .. } = order;
-        let password = target.password.as_ref();
-        let mut driver = Driver::open(target, password, shape.statements, shape.round_trips)
-            .await
-            .map_err(OpenError::Connect)?;
+        let opened_at = clock::now();
+        let open = |password: Option<Secret>| async move {
+            Driver::open(target, password.as_ref(), shape.statements, shape.round_trips).await
+        };
+        let mut driver = target::log_in(target, open).await.map_err(OpenError::Connect)?;
         let limit = Duration::from_millis(target.connect_timeout_ms);
         let prepared = tokio::time::timeout(limit, driver.prepare(workload.statements())).await;
         match prepared {
-            Ok(Ok(())) => Ok(Self { driver }),
+            Ok(Ok(())) => Ok(Self { driver, opened_at }),
             Ok(Err(error)) => Err(OpenError::Prepare(error)),
             Err(_) => Err(OpenError::Silent { limit }),
         }

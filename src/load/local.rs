@@ -55,6 +55,8 @@ pub(super) struct Slot {
     given: Cell<Option<Given>>,
     /// When its transaction is out of time; 0: it has none.
     deadline: Cell<u64>,
+    /// When its connection is to be replaced; 0: never.
+    replace_at: Cell<u64>,
     late: Cell<bool>,
 }
 
@@ -102,14 +104,25 @@ impl Slot {
         self.late.get()
     }
 
+    /// Has the worker woken once its connection is to be replaced; 0: never.
+    pub(super) fn set_replace_at(&self, at: u64) {
+        self.replace_at.set(at);
+    }
+
     fn check(&self, now: u64) {
+        let replace_at = self.replace_at.get();
+        if replace_at != 0 && now >= replace_at {
+            self.replace_at.set(0);
+            self.wake();
+        }
         let deadline = self.deadline.get();
         if deadline != 0 && now >= deadline && !self.late.replace(true) {
             self.wake();
         }
     }
 
-    fn wake(&self) {
+    /// Has the worker look at what has changed.
+    pub(super) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
@@ -195,6 +208,7 @@ impl<W: Workload> Local<W> {
         open_limit: Duration,
     ) -> io::Result<Self> {
         let seed = shared.order.seed ^ (part as u64 + 1).rotate_left(32);
+        let open_limit = open_limit + shared.pacer.time_for(shared.order.connections());
         let open_limit = u64::try_from(open_limit.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             part,
@@ -259,6 +273,7 @@ impl<W: Workload> Local<W> {
 
     /// Opens a connection, a few at a time on each thread.
     async fn open_one(&self) -> Result<Held, OpenError> {
+        self.shared.pacer.acquire().await;
         // It is never closed: acquiring cannot fail.
         let _permit = self.openings.acquire().await.ok();
         let link = Link::open(&self.shared.order, &self.shared.workload).await?;

@@ -14,6 +14,7 @@
 //! *done* when its last answer has been read. Connection wait = max(0, free − intended), schedule
 //! lag = start − max(intended, free), service = done − start, and response is their sum.
 
+mod age;
 pub mod agent;
 mod alarm;
 mod arrivals;
@@ -27,8 +28,10 @@ mod link;
 mod local;
 mod merge;
 mod message;
+mod opening;
 mod pooled;
 mod recorder;
+mod renewal;
 mod run;
 mod schedule;
 mod stalls;

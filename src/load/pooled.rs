@@ -105,6 +105,7 @@ async fn open_all<W: Workload>(
     let mut partitions = Vec::new();
     for (index, number) in numbers.enumerate() {
         let pool = ConnectionPool::new(&order.target, size, wait_timeout, order.shape)
+            .await
             .map_err(OpenError::Connect)?;
         local.watch(pool.clone());
         let places = (index * size..(index + 1) * size).rev().collect();
@@ -118,6 +119,7 @@ async fn open_all<W: Workload>(
     for partition in &partitions {
         // Held until all are open: a pool opens a connection only when none is free.
         let opening = (0..size).map(|_| async {
+            local.shared.pacer.acquire().await;
             let mut held = worker::open_patiently(local, &**partition).await?;
             let prepared = held.0.prepare(local.shared.workload.statements()).await;
             prepared.map_err(OpenError::Prepare)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CellId, ConfigurationId, Counts, Load, PartRecordings, PerClass, Reason, RunnerSample,
+    CellId, ConfigurationId, Counts, Load, PartRecordings, PerClass, Reason, RunnerSample, Shape,
     TailSums, UnixMs, Verdict,
 };
 
@@ -70,6 +70,9 @@ pub struct Conditions {
     pub build: String,
     /// Configurations that had a cell running on the same runner at the same time.
     pub beside: Vec<ConfigurationId>,
+    /// The shape of its traffic.
+    #[serde(default)]
+    pub shape: Shape,
 }
 
 /// What the checks of the business found.

@@ -12,6 +12,7 @@ mod event;
 mod ids;
 mod load;
 mod money;
+mod null;
 mod order;
 mod profile;
 mod recording;
@@ -34,9 +35,13 @@ pub use event::{Event, EventKind, Level};
 pub use ids::{CellId, ConfigurationId, RunId};
 pub use load::{Arrivals, Load};
 pub use money::{Basis, Money};
+pub use null::{
+    NullAnswer, NullColumn, NullConfig, NullListening, NullReport, NullRows, NullStatement,
+    NullType, NullValue,
+};
 pub use order::{
-    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, RetryPolicy, TargetAddress,
-    TargetSpec, TlsMode, WorkloadSpec,
+    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, PasswordCommand, RetryPolicy,
+    TargetAddress, TargetSpec, TlsMode, WorkloadSpec,
 };
 pub use profile::{Fault, FaultKind, GateConfig, GateListening, GateProfile, GateReport};
 pub use recording::{

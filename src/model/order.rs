@@ -35,12 +35,25 @@ pub enum TlsMode {
     Verified { ca_file: Option<PathBuf> },
 }
 
+/// A command of the operator's that prints a password, such as one that makes a token of an
+/// identity. Its words are no secret: they are kept with the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PasswordCommand {
+    /// The program and its arguments (1 or more words).
+    pub words: Vec<String>,
+    /// How long a password is good for, counted from the start of the command, in ms (1 or more).
+    pub lifetime_ms: u64,
+}
+
 /// How to reach one database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
     pub address: TargetAddress,
     pub user: String,
     pub password: Option<Secret>,
+    /// Where passwords come from in place of `password`, which is `None` then.
+    #[serde(default)]
+    pub password_command: Option<PasswordCommand>,
     pub database: String,
     /// The schema that holds the order business. Statements name it in full: a `search_path` set
     /// on the connection would pin it behind a pooler, and DSQL refuses start-up options.
@@ -146,7 +159,7 @@ impl CellOrder {
     /// How many connections the cell has.
     #[must_use]
     pub fn connections(&self) -> u32 {
-        self.shape.pool.connections().unwrap_or(self.load.connections())
+        self.shape.connections(self.load)
     }
 }
 

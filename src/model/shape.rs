@@ -1,6 +1,10 @@
 //! How a cell's transactions reach the database, and how its connections live.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use super::Load;
 
 /// How a statement goes over the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +61,37 @@ impl PoolShape {
     }
 }
 
+impl fmt::Display for Statements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prepared => "prepared",
+            Self::Unnamed => "unnamed",
+            Self::Simple => "simple",
+        })
+    }
+}
+
+impl fmt::Display for RoundTrips {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Sequential => "sequential",
+            Self::Pipelined => "pipelined",
+        })
+    }
+}
+
+impl fmt::Display for PoolShape {
+    /// `claim`, or `pool 16 × 16 (30000 ms)`: partitions, connections of each, wait timeout.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claim => f.write_str("claim"),
+            Self::Pool { size, partitions, wait_timeout_ms } => {
+                write!(f, "pool {partitions} × {size} ({wait_timeout_ms} ms)")
+            }
+        }
+    }
+}
+
 /// The shape of a cell's traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
@@ -65,13 +100,42 @@ pub struct Shape {
     pub pool: PoolShape,
 }
 
+impl fmt::Display for Shape {
+    /// `prepared, sequential, claim`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}, {}", self.statements, self.round_trips, self.pool)
+    }
+}
+
 impl Shape {
     /// Pools side by side; 1 where connections are claimed.
     #[must_use]
-    pub const fn partitions(&self) -> u32 {
+    pub const fn partitions(self) -> u32 {
         match self.pool {
             PoolShape::Claim => 1,
             PoolShape::Pool { partitions, .. } => partitions,
+        }
+    }
+
+    /// A plan's load as it is put on in this shape: with a pool, an open loop has the pool's
+    /// connections, whatever the level says.
+    #[must_use]
+    pub const fn applied_to(self, load: Load) -> Load {
+        match (load, self.pool.connections()) {
+            (Load::Open { rate, arrivals, .. }, Some(connections)) => {
+                Load::Open { rate, arrivals, connections }
+            }
+            (load, _) => load,
+        }
+    }
+
+    /// Connections that a cell of this load opens: a pool's, which the clients of a closed loop
+    /// share, else one for each of the load.
+    #[must_use]
+    pub const fn connections(self, load: Load) -> u32 {
+        match self.pool.connections() {
+            Some(connections) => connections,
+            None => load.connections(),
         }
     }
 }
@@ -87,10 +151,35 @@ pub struct ConnectionLife {
     pub max_age_s: Option<f64>,
 }
 
-impl Default for ConnectionLife {
+impl ConnectionLife {
     /// DSQL's documented limits: 100 connections a second after a burst of 1,000. Below them no
     /// database is known to refuse.
+    pub const DOCUMENTED: Self =
+        Self { open_per_second: 100.0, open_burst: 1_000, max_age_s: None };
+}
+
+impl Default for ConnectionLife {
     fn default() -> Self {
-        Self { open_per_second: 100.0, open_burst: 1_000, max_age_s: None }
+        Self::DOCUMENTED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Arrivals;
+
+    #[test]
+    fn a_pool_says_how_many_connections_an_open_loop_has() {
+        let pool = PoolShape::Pool { size: 16, partitions: 16, wait_timeout_ms: 30_000 };
+        let shape = Shape { pool, ..Shape::default() };
+        let open = Load::Open { rate: 9.0, arrivals: Arrivals::Poisson, connections: 4 };
+        let pooled = Load::Open { rate: 9.0, arrivals: Arrivals::Poisson, connections: 256 };
+        assert_eq!(shape.applied_to(open), pooled);
+        assert_eq!(Shape::default().applied_to(open), open);
+        let closed = Load::Closed { connections: 1_000 };
+        assert_eq!(shape.applied_to(closed), closed, "its clients compete for the pool");
+        assert_eq!((shape.connections(closed), Shape::default().connections(closed)), (256, 1_000));
+        assert_eq!(shape.to_string(), "prepared, sequential, pool 16 × 16 (30000 ms)");
     }
 }

@@ -76,6 +76,7 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
         address,
         user,
         password: password.map(Secret::new),
+        password_command: None,
         database,
         schema: String::new(),
         tls,

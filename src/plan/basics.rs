@@ -7,10 +7,14 @@ use rust_decimal::Decimal;
 
 use super::{
     section::{Item, Section, Span, Whole, one_of},
+    traffic,
     tree::Value,
     types::{Budget, LabPlan, LoadPlan},
 };
-use crate::model::{Arrivals, LatencyObjective, Mix, Money, RetryPolicy, Slo};
+use crate::model::{
+    Arrivals, ConnectionLife, LatencyObjective, Mix, Money, PoolShape, RetryPolicy, RoundTrips,
+    Shape, Slo, Statements,
+};
 
 /// The longest span of time that a plan may name, a week, in seconds.
 pub(super) const WEEK_S: u64 = 7 * 24 * 3600;
@@ -210,6 +214,12 @@ pub(super) const DEFAULT_LOAD: LoadPlan = LoadPlan {
     max_rate: 10_000.0,
     max_connections: MOST_CONNECTIONS,
     backlog: None,
+    shape: Shape {
+        statements: Statements::Prepared,
+        round_trips: RoundTrips::Sequential,
+        pool: PoolShape::Claim,
+    },
+    life: ConnectionLife::DOCUMENTED,
 };
 
 pub(super) fn load(root: &Section<'_>) -> Option<LoadPlan> {
@@ -225,14 +235,19 @@ pub(super) fn load(root: &Section<'_>) -> Option<LoadPlan> {
         "max_rate",
         "max_connections",
         "backlog",
+        "statements",
+        "round_trips",
+        "pool",
+        "connections",
     ])?;
     let arrivals = arrivals(&section, default.arrivals);
     let most = Whole { from: 1, to: MOST_CONNECTIONS.into(), unit: "connections" };
     let max_connections =
         section.whole_or("max_connections", &most, default.max_connections.into());
-    let range = connections_range(
-        max_connections.and_then(|n| u32::try_from(n).ok()).unwrap_or(MOST_CONNECTIONS),
-    );
+    let most = max_connections.and_then(|n| u32::try_from(n).ok()).unwrap_or(MOST_CONNECTIONS);
+    let range = connections_range(most);
+    let shape = traffic::shape(&section, default.shape, most);
+    let life = traffic::life(&section, default.life);
     let open_connections = section.whole_or(
         "open_connections",
         &range,
@@ -257,6 +272,8 @@ pub(super) fn load(root: &Section<'_>) -> Option<LoadPlan> {
         max_rate: max_rate?,
         max_connections: u32::try_from(max_connections?).ok()?,
         backlog: backlog.map_or(Some(None), |found| found.map(Some))?,
+        shape: shape?,
+        life: life?,
     })
 }
 

@@ -64,9 +64,10 @@ pub(super) fn check(
     let lab = basics::lab(&section);
     let budget = basics::budget(&section);
     let load = basics::load(&section);
-    let configurations = configuration::configurations(&section, plan_argument, environment);
+    let usual = load.as_ref().unwrap_or(&basics::DEFAULT_LOAD);
+    let configurations = configuration::configurations(&section, plan_argument, environment, usual);
     let ids = configuration::ids(&section);
-    let stages = stage::stages(&section, load.as_ref().unwrap_or(&basics::DEFAULT_LOAD), &ids);
+    let stages = stage::stages(&section, usual, &ids, configurations.as_deref().unwrap_or(&[]));
     Some(Plan {
         name: name?,
         seed: seed?,

@@ -7,22 +7,39 @@ use super::{
     address,
     basics::{WEEK_S, short_name},
     overrides::label,
-    password::{self, Environment},
+    password::{self, Environment, Found},
     section::{Item, Section, Span, Whole},
+    traffic,
     tree::Value,
-    types::{ConfigurationPlan, PriceLine, PricePer, Source},
+    types::{ConfigurationPlan, LoadPlan, PriceLine, PricePer, Source},
 };
 use crate::model::{ConfigurationId, Fault, FaultKind, GateProfile};
 
 const MOST_CONFIGURATIONS: usize = 8;
-const KEYS: [&str; 9] =
-    ["id", "title", "kind", "gate", "faults", "url", "password_env", "password_file", "prices"];
+const KEYS: [&str; 15] = [
+    "id",
+    "title",
+    "kind",
+    "gate",
+    "faults",
+    "url",
+    "password_env",
+    "password_file",
+    "password_command",
+    "password_lifetime_s",
+    "statements",
+    "round_trips",
+    "pool",
+    "connections",
+    "prices",
+];
 
 /// The configurations; `None` with problems reported.
 pub(super) fn configurations(
     root: &Section<'_>,
     plan_argument: &str,
     environment: Environment<'_>,
+    load: &LoadPlan,
 ) -> Option<Vec<ConfigurationPlan>> {
     const ALLOWED: &str = "1 to 8 tables [[configuration]]";
     let item = root.required("configuration", ALLOWED)?;
@@ -45,7 +62,7 @@ pub(super) fn configurations(
                 "rampdeck run {plan_argument} --set \
                  {typed_key}=postgres://USER@HOST:5432/DATABASE"
             );
-            configuration(&section, id, &command, environment)
+            configuration(&section, id, &command, environment, load)
         });
         read.push(one);
     }
@@ -82,6 +99,7 @@ fn configuration(
     id: Option<ConfigurationId>,
     command: &str,
     environment: Environment<'_>,
+    load: &LoadPlan,
 ) -> Option<ConfigurationPlan> {
     let title = match section.item("title") {
         Some(item) => item.text("a title in words"),
@@ -91,16 +109,26 @@ fn configuration(
         .required("kind", "\"lab\" or \"postgres\"")
         .and_then(|item| item.choice(&["lab", "postgres"]));
     let prices = prices(section);
+    let shape = traffic::shape(section, load.shape, load.max_connections);
+    let life = traffic::life(section, load.life);
     let source = match kind {
         Some("lab") => lab(section),
         Some(_) => postgres(section, command, environment),
         None => None,
     };
-    Some(ConfigurationPlan { id: id?, title: title?, source: source?, prices: prices? })
+    Some(ConfigurationPlan {
+        id: id?,
+        title: title?,
+        source: source?,
+        shape: shape?,
+        life: life?,
+        prices: prices?,
+    })
 }
 
 fn lab(section: &Section<'_>) -> Option<Source> {
-    section.refuse(&["url", "password_env", "password_file"], "with kind = \"postgres\"");
+    section.refuse(&["url"], "with kind = \"postgres\"");
+    section.refuse(&password::KEYS, "with kind = \"postgres\"");
     let gate = match section.item("gate") {
         Some(item) => gate(&item),
         None => Some(GateProfile::default()),
@@ -199,7 +227,11 @@ fn postgres(section: &Section<'_>, command: &str, environment: Environment<'_>) 
     };
     let mut address = address::parse(url).map_err(|complaint| item.report(complaint)).ok()?;
     if address.target.password.is_none() {
-        address.target.password = password::find(section, environment)?;
+        match password::find(section, environment)? {
+            Found::Nothing => {}
+            Found::Fixed(password) => address.target.password = Some(password),
+            Found::Command(command) => address.target.password_command = Some(command),
+        }
     }
     Some(Source::Postgres { url: address.url, target: Box::new(address.target) })
 }

@@ -16,6 +16,7 @@ mod source;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod tree;
 mod types;
 mod write;

@@ -1,5 +1,5 @@
-//! Where a configuration's password comes from: its URL, else the variable that the plan names,
-//! else the file that it names, else `PGPASSWORD`, else none.
+//! Where a configuration's password comes from: its URL, else the command that the plan gives, else
+//! the variable that it names, else the file that it names, else `PGPASSWORD`, else none.
 
 use std::{
     ffi::OsString,
@@ -9,8 +9,11 @@ use std::{
     path::Path,
 };
 
-use super::section::{Item, Section};
-use crate::model::Secret;
+use super::{
+    basics::WEEK_S,
+    section::{Item, Section, Whole},
+};
+use crate::model::{PasswordCommand, Secret};
 
 /// Reads a variable of the environment.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -18,20 +21,36 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// What every PostgreSQL program looks at.
 const STANDARD_VARIABLE: &str = "PGPASSWORD";
 const MAX_BYTES: u64 = 64 * 1024;
+/// The keys that say where a password comes from.
+pub(super) const KEYS: [&str; 4] =
+    ["password_env", "password_file", "password_command", "password_lifetime_s"];
+/// As long as tokens for a log-in are commonly good: 15 minutes.
+const DEFAULT_LIFETIME_S: u64 = 900;
 
-/// The password of a configuration whose URL has none; problems are reported. `None` inside where
-/// there is no password at all.
-pub(super) fn find(section: &Section<'_>, environment: Environment<'_>) -> Option<Option<Secret>> {
+/// What was found of a password.
+pub(super) enum Found {
+    Nothing,
+    Fixed(Secret),
+    Command(PasswordCommand),
+}
+
+/// The password of a configuration whose URL has none; `None` with problems reported.
+pub(super) fn find(section: &Section<'_>, environment: Environment<'_>) -> Option<Found> {
+    if let Some(item) = section.item("password_command") {
+        section.refuse(&["password_env", "password_file"], "without password_command");
+        return from_command(section, &item).map(Found::Command);
+    }
+    section.refuse(&["password_lifetime_s"], "with password_command");
     if let Some(item) = section.item("password_env") {
-        return from_variable(&item, environment).map(Some);
+        return from_variable(&item, environment).map(Found::Fixed);
     }
     if let Some(item) = section.item("password_file") {
-        return from_file(&item).map(Some);
+        return from_file(&item).map(Found::Fixed);
     }
     match environment(STANDARD_VARIABLE).filter(|value| !value.is_empty()) {
-        None => Some(None),
+        None => Some(Found::Nothing),
         Some(value) => match value.into_string() {
-            Ok(text) => Some(Some(Secret::new(text))),
+            Ok(text) => Some(Found::Fixed(Secret::new(text))),
             Err(_) => {
                 section.report(format!(
                     "found a {STANDARD_VARIABLE} in the environment that is not UTF-8, allowed: \
@@ -41,6 +60,21 @@ pub(super) fn find(section: &Section<'_>, environment: Environment<'_>) -> Optio
             }
         },
     }
+}
+
+/// The command is not run here: a plan is checked without side effects.
+fn from_command(section: &Section<'_>, item: &Item<'_>) -> Option<PasswordCommand> {
+    const ALLOWED: &str = "a list of texts, a program that prints the password and its arguments";
+    let entries = item.entries(ALLOWED, |_| None)?;
+    if entries.is_empty() {
+        item.report(format!("found an empty list, allowed: {ALLOWED}"));
+    }
+    let words: Vec<_> = entries.iter().map(|entry| entry.text("a text")).collect();
+    let seconds = Whole { from: 10, to: WEEK_S, unit: "seconds" };
+    let lifetime_s = section.whole_or("password_lifetime_s", &seconds, DEFAULT_LIFETIME_S);
+    let words = words.into_iter().collect::<Option<Vec<_>>>()?;
+    let lifetime_ms = lifetime_s? * 1_000;
+    (!words.is_empty()).then_some(PasswordCommand { words, lifetime_ms })
 }
 
 fn from_variable(item: &Item<'_>, environment: Environment<'_>) -> Option<Secret> {

@@ -7,10 +7,10 @@ use super::{
     overrides::label,
     problem::did_you_mean,
     section::{Item, Section, Whole},
-    tree::quoted,
-    types::{LoadPlan, OptionAction, OptionPlan, Stage, StageKind},
+    tree::{Value, quoted},
+    types::{ConfigurationPlan, LoadPlan, OptionAction, OptionPlan, Stage, StageKind},
 };
-use crate::model::{ConfigurationId, Load};
+use crate::model::{ConfigurationId, Load, PoolShape};
 
 const CELL_KEYS: [&str; 8] = [
     "configurations",
@@ -44,6 +44,7 @@ pub(super) fn stages(
     root: &Section<'_>,
     load: &LoadPlan,
     ids: &[ConfigurationId],
+    known: &[ConfigurationPlan],
 ) -> Option<Vec<Stage>> {
     const ALLOWED: &str = "1 to 64 tables [[stage]]";
     let item = root.required("stage", ALLOWED)?;
@@ -62,7 +63,7 @@ pub(super) fn stages(
                     section.refuse(&CELL_KEYS, "in a stage without [stage.decision]");
                     decision(&decision_item, ids)
                 }
-                None => cells(&section, load, ids),
+                None => cells(&section, load, ids, known),
             };
             Some(Stage { name: name?, kind: kind? })
         })
@@ -81,12 +82,21 @@ fn name_of(section: &Section<'_>, seen: &mut Vec<String>) -> Option<String> {
     Some(name)
 }
 
-fn cells(section: &Section<'_>, load: &LoadPlan, ids: &[ConfigurationId]) -> Option<StageKind> {
+fn cells(
+    section: &Section<'_>,
+    load: &LoadPlan,
+    ids: &[ConfigurationId],
+    known: &[ConfigurationPlan],
+) -> Option<StageKind> {
     let configurations = match section.item("configurations") {
         Some(item) => known_ids(&item, ids),
         None => Some(ids.to_vec()),
     };
     let levels = levels(section, load);
+    if let Some(configurations) = &configurations {
+        let pooled = known.iter().filter(|known| configurations.contains(&known.id));
+        pooled.for_each(|configuration| pool_fits(section, configuration));
+    }
     let warmup_s = section.number_or("warmup_s", &WARMUP, load.warmup_s);
     let measure_s = section.number_or("measure_s", &MEASURE, load.measure_s);
     let side_by_side = section.item("side_by_side").map_or(Some(false), |item| item.flag());
@@ -101,6 +111,21 @@ fn cells(section: &Section<'_>, load: &LoadPlan, ids: &[ConfigurationId]) -> Opt
         measure_s,
         side_by_side: side_by_side?,
     })
+}
+
+/// A stage may say again how many connections a pool has, and nothing else.
+fn pool_fits(section: &Section<'_>, configuration: &ConfigurationPlan) {
+    let PoolShape::Pool { size, partitions, .. } = configuration.shape.pool else { return };
+    let Some(item) = section.item("connections") else { return };
+    let Value::Integer(found) = item.node.value else { return };
+    let of_pool = u64::from(size) * u64::from(partitions);
+    if found != i128::from(of_pool) {
+        item.report(format!(
+            "found {found}, allowed: {of_pool}, the connections of {}'s pool ({size} × \
+             {partitions}), or no connections in a stage with it",
+            configuration.id
+        ));
+    }
 }
 
 /// The levels of a stage in the plan's order: the open ones, then the closed ones.

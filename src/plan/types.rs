@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 use crate::model::{
-    Arrivals, ConfigurationId, Fault, GateProfile, Load, Mix, Money, RetryPolicy, Slo, TargetSpec,
+    Arrivals, ConfigurationId, ConnectionLife, Fault, GateProfile, Load, Mix, Money, RetryPolicy,
+    Shape, Slo, TargetSpec,
 };
 
 /// A checked plan.
@@ -44,12 +45,16 @@ impl Plan {
 }
 
 impl Plan {
-    /// Connections of the plan's largest cell.
+    /// Connections of a configuration's largest cell in the plan.
     #[must_use]
-    pub fn largest_cell(&self) -> u32 {
+    pub fn largest_cell(&self, configuration: &ConfigurationPlan) -> u32 {
         let levels = |stage: &Stage| match &stage.kind {
-            StageKind::Cells { levels, .. } => levels.iter().map(|l| l.connections()).max(),
-            StageKind::Decision { .. } => None,
+            StageKind::Cells { configurations, levels, .. }
+                if configurations.contains(&configuration.id) =>
+            {
+                levels.iter().map(|load| configuration.shape.connections(*load)).max()
+            }
+            _ => None,
         };
         self.stages.iter().filter_map(levels).max().unwrap_or(0)
     }
@@ -70,6 +75,8 @@ pub struct ConfigurationPlan {
     pub id: ConfigurationId,
     pub title: String,
     pub source: Source,
+    pub shape: Shape,
+    pub life: ConnectionLife,
     pub prices: Vec<PriceLine>,
 }
 
@@ -135,7 +142,9 @@ pub struct Stage {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StageKind {
-    /// Cells, level by level: every configuration at the first level, then the next level.
+    /// Cells, level by level: every configuration at the first level, then the next level. A
+    /// configuration with a pool takes an open level with the pool's connections
+    /// ([`Shape::applied_to`]).
     Cells {
         configurations: Vec<ConfigurationId>,
         levels: Vec<Load>,
@@ -185,7 +194,7 @@ pub struct Budget {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadPlan {
     pub arrivals: Arrivals,
-    /// Connections of an open loop.
+    /// Connections of an open loop without a pool.
     pub open_connections: u32,
     pub warmup_s: f64,
     pub measure_s: f64,
@@ -197,4 +206,8 @@ pub struct LoadPlan {
     /// Most connections of one cell.
     pub max_connections: u32,
     pub backlog: Option<u64>,
+    /// What a configuration has unless it says otherwise.
+    pub shape: Shape,
+    /// What a configuration has unless it says otherwise.
+    pub life: ConnectionLife,
 }

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use super::types::{
     ConfigurationPlan, OptionAction, OptionPlan, Plan, PricePer, Source, Stage, StageKind,
 };
-use crate::model::{Fault, FaultKind, Load};
+use crate::model::{ConnectionLife, Fault, FaultKind, Load, PoolShape, Shape};
 
 /// The plan as TOML. Loading it gives an equal plan, but for passwords, which it does not hold.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn to_toml(plan: &Plan) -> String {
     judgement(&mut out, plan);
     limits(&mut out, plan);
     plan.configurations.iter().for_each(|c| configuration(&mut out, c));
-    plan.stages.iter().for_each(|s| stage(&mut out, s));
+    plan.stages.iter().for_each(|s| stage(&mut out, s, plan.load.open_connections));
     out.0
 }
 
@@ -78,6 +78,31 @@ fn limits(out: &mut Writer, plan: &Plan) {
     if let Some(backlog) = load.backlog {
         out.plain("backlog", backlog);
     }
+    shape(out, load.shape);
+    out.header("[load.connections]");
+    life(out, load.life);
+}
+
+fn shape(out: &mut Writer, shape: Shape) {
+    out.text("statements", &shape.statements.to_string());
+    out.text("round_trips", &shape.round_trips.to_string());
+    match shape.pool {
+        PoolShape::Claim => out.text("pool", "claim"),
+        PoolShape::Pool { size, partitions, wait_timeout_ms } => out.plain(
+            "pool",
+            format_args!(
+                "{{ size = {size}, partitions = {partitions}, wait_timeout_ms = {wait_timeout_ms} }}"
+            ),
+        ),
+    }
+}
+
+fn life(out: &mut Writer, life: ConnectionLife) {
+    out.number("open_per_second", life.open_per_second);
+    out.plain("open_burst", life.open_burst);
+    if let Some(seconds) = life.max_age_s {
+        out.number("max_age_s", seconds);
+    }
 }
 
 fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
@@ -85,8 +110,15 @@ fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
     out.text("id", configuration.id.as_str());
     out.text("title", &configuration.title);
     out.text("kind", configuration.source.kind());
+    shape(out, configuration.shape);
     match &configuration.source {
-        Source::Postgres { url, .. } => out.text("url", url),
+        Source::Postgres { url, target } => {
+            out.text("url", url);
+            if let Some(command) = &target.password_command {
+                out.list("password_command", command.words.iter().map(|word| quoted(word)));
+                out.plain("password_lifetime_s", command.lifetime_ms / 1_000);
+            }
+        }
         Source::Lab { gate, faults } => {
             out.header("[configuration.gate]");
             out.number("round_trip_ms", gate.round_trip_ms);
@@ -97,6 +129,8 @@ fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
             faults.iter().for_each(|f| fault(out, f));
         }
     }
+    out.header("[configuration.connections]");
+    life(out, configuration.life);
     for price in &configuration.prices {
         out.header("[[configuration.prices]]");
         out.text("item", &price.item);
@@ -133,13 +167,13 @@ fn fault(out: &mut Writer, fault: &Fault) {
     }
 }
 
-fn stage(out: &mut Writer, stage: &Stage) {
+fn stage(out: &mut Writer, stage: &Stage, usual_connections: u32) {
     out.header("[[stage]]");
     out.text("name", &stage.name);
     match &stage.kind {
         StageKind::Cells { configurations, levels, warmup_s, measure_s, side_by_side } => {
             out.list("configurations", configurations.iter().map(|id| quoted(id.as_str())));
-            self::levels(out, levels);
+            self::levels(out, levels, usual_connections);
             out.number("warmup_s", *warmup_s);
             out.number("measure_s", *measure_s);
             out.plain("side_by_side", side_by_side);
@@ -154,7 +188,8 @@ fn stage(out: &mut Writer, stage: &Stage) {
     }
 }
 
-fn levels(out: &mut Writer, levels: &[Load]) {
+/// `usual` connections of an open loop are left out: a configuration with a pool has its own.
+fn levels(out: &mut Writer, levels: &[Load], usual: u32) {
     let rates: Vec<_> = levels.iter().filter_map(|level| level.rate()).collect();
     if !rates.is_empty() {
         out.list("open", rates.iter().map(|rate| format!("{rate:?}")));
@@ -164,7 +199,9 @@ fn levels(out: &mut Writer, levels: &[Load]) {
         levels.iter().find(|level| level.rate().is_some())
     {
         out.text("arrivals", &arrivals.to_string());
-        out.plain("connections", connections);
+        if *connections != usual {
+            out.plain("connections", connections);
+        }
     }
     let closed = |level: &Load| match level {
         Load::Closed { connections } => Some(connections.to_string()),

@@ -7,7 +7,7 @@ use crate::model::{
     Acknowledged, Arrivals, AttemptRange, Basis, CellEnd, CellId, CellRecord, CellResult, Class,
     Conditions, ConfigurationId, CostLine, CostStatus, Counts, Event, EventKind, GuardState,
     InvariantReport, Load, Money, PartRecordings, PerClass, Phase, Quantiles, ResponseParts,
-    RunHeader, RunId, RunnerSample, Slo, TailSums, ThreadSample, UnixMs, Verdict, Window,
+    RunHeader, RunId, RunnerSample, Shape, Slo, TailSums, ThreadSample, UnixMs, Verdict, Window,
 };
 
 pub(super) const STARTED: UnixMs = UnixMs(1_760_000_000_250);
@@ -46,6 +46,7 @@ pub(super) fn conditions() -> Conditions {
         round_trip_ms: Some(1.712_345),
         build: "0.1.0".to_owned(),
         beside: Vec::new(),
+        shape: Shape::default(),
     }
 }
 

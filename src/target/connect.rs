@@ -7,8 +7,8 @@ use tokio_postgres::{
     config::{SslMode, TargetSessionAttrs},
 };
 
-use super::{ConnectError, tls};
-use crate::model::{TargetAddress, TargetSpec, TlsMode};
+use super::{ConnectError, log_in, tls};
+use crate::model::{Secret, TargetAddress, TargetSpec, TlsMode};
 
 /// How long a connection may be silent before the system asks whether the other side still lives:
 /// below the 350 s after which load balancers and address translators forget a flow.
@@ -23,14 +23,17 @@ pub async fn session(target: &TargetSpec) -> Result<Client, ConnectError> {
     // The driver's own limit covers the TCP connect only: a server that accepts and is silent
     // would hold the caller for ever.
     let limit = Duration::from_millis(target.connect_timeout_ms);
-    match tokio::time::timeout(limit, open(target)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(ConnectError::timeout(target)),
-    }
+    log_in(target, |password| async move {
+        match tokio::time::timeout(limit, open(target, password.as_ref())).await {
+            Ok(opened) => opened,
+            Err(_) => Err(ConnectError::timeout(target)),
+        }
+    })
+    .await
 }
 
-async fn open(target: &TargetSpec) -> Result<Client, ConnectError> {
-    let config = config(target);
+async fn open(target: &TargetSpec, password: Option<&Secret>) -> Result<Client, ConnectError> {
+    let config = config(target, password);
     let failed = |error| ConnectError::from_postgres(target, &error);
     // How a connection ends, its client is told by each call: nobody else needs to know.
     match &target.tls {
@@ -50,7 +53,7 @@ async fn open(target: &TargetSpec) -> Result<Client, ConnectError> {
 }
 
 /// The driver's settings for a target. No start-up options: DSQL and RDS Proxy refuse them.
-pub(super) fn config(target: &TargetSpec) -> Config {
+pub(super) fn config(target: &TargetSpec, password: Option<&Secret>) -> Config {
     let mut config = Config::new();
     match &target.address {
         TargetAddress::Tcp { host, port, hostaddr } => {
@@ -63,7 +66,7 @@ pub(super) fn config(target: &TargetSpec) -> Config {
             config.host_path(directory).port(*port);
         }
     }
-    if let Some(password) = &target.password {
+    if let Some(password) = password {
         config.password(password.reveal());
     }
     config

@@ -16,6 +16,8 @@ pub enum ConnectErrorKind {
     Timeout,
     /// User, password or token were not accepted.
     Authentication,
+    /// The operator's command gave no password.
+    Credential,
     /// Encryption could not be agreed on, or the server's certificate is not to be trusted.
     Tls,
     /// The server answered with another error; its SQLSTATE.
@@ -55,6 +57,21 @@ impl ConnectError {
 
     pub(super) fn tls(target: &TargetSpec, what: String) -> Self {
         Self::new(target, ConnectErrorKind::Tls, None, what)
+    }
+
+    pub(super) fn credential(target: &TargetSpec, what: String) -> Self {
+        Self::new(target, ConnectErrorKind::Credential, None, what)
+    }
+
+    /// Whether the server did not accept the user with this password.
+    pub(super) fn is_refused_log_in(&self) -> bool {
+        matches!(self.sqlstate(), Some("28P01" | "28000"))
+    }
+
+    #[cfg(test)]
+    pub(super) fn refused_for_test(target: &TargetSpec) -> Self {
+        let (kind, what) = (ConnectErrorKind::Authentication, "refused".to_owned());
+        Self::new(target, kind, Some("28P01".to_owned()), what)
     }
 
     pub(super) fn other(target: &TargetSpec, what: String) -> Self {
@@ -162,11 +179,17 @@ fn advice(target: &TargetSpec, kind: &ConnectErrorKind, sqlstate: Option<&str>) 
              timeout"
                 .into()
         }
+        ConnectErrorKind::Authentication if target.password_command.is_some() => {
+            "check the user, what password_command prints and the server's access rules".into()
+        }
         ConnectErrorKind::Authentication if target.password.is_none() => {
             "check the user and the server's access rules, or give a password".into()
         }
         ConnectErrorKind::Authentication => {
             "check the user, the password and the server's access rules".into()
+        }
+        ConnectErrorKind::Credential => {
+            "check the configuration's password_command by running it in a shell".into()
         }
         ConnectErrorKind::Tls => match &target.tls {
             TlsMode::Verified { ca_file: Some(path) } => format!(

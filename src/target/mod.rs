@@ -4,11 +4,14 @@
 //! threads; set-up and checks take a [`session`] or a [`pool`]. Transactions see either as a
 //! [`Session`].
 
+mod command;
 mod connect;
+mod credential;
 mod driver;
 mod error;
 mod pool;
 mod pooled;
+mod resolve;
 mod session;
 mod spelling;
 #[cfg(test)]
@@ -18,10 +21,12 @@ mod tests;
 mod tls;
 
 pub use connect::session;
+pub use credential::log_in;
 pub use driver::{Driver, ReadLag};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use pool::pool;
 pub use pooled::{ConnectionPool, GetError, Pooled};
+pub use resolve::watch_addresses;
 pub use session::{
     ParameterType, Replies, Request, Row, ServerError, Session, SessionError, Statement, TripError,
     Value,

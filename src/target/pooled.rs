@@ -50,14 +50,15 @@ impl ConnectionPool {
     /// longer than `wait_timeout` for one gets an error.
     ///
     /// # Errors
-    /// When the certificate authorities cannot be read; nothing is connected yet.
-    pub fn new(
+    /// When the password cannot be had or the certificate authorities cannot be read; nothing is
+    /// connected yet.
+    pub async fn new(
         target: &TargetSpec,
         size: usize,
         wait_timeout: Duration,
         shape: Shape,
     ) -> Result<Self, ConnectError> {
-        let pool = pool(target, size, wait_timeout)?;
+        let pool = pool(target, size, wait_timeout).await?;
         Ok(Self { pool, target: Arc::new(target.clone()), wait_timeout, shape })
     }
 
@@ -414,7 +415,8 @@ mod tests {
         let admin = crate::target::session(&target).await.unwrap();
         admin.batch_execute("CREATE TABLE t (a bigint, name text)").await.unwrap();
         for shape in shapes() {
-            let pool = ConnectionPool::new(&target, 1, Duration::from_millis(50), shape).unwrap();
+            let pool =
+                ConnectionPool::new(&target, 1, Duration::from_millis(50), shape).await.unwrap();
             let statements = [
                 Statement::new(
                     0,

@@ -118,6 +118,7 @@ impl TestServer {
             address: TargetAddress::Unix { directory: self.folder.clone(), port: self.port },
             user: "postgres".into(),
             password: None,
+            password_command: None,
             database: database.into(),
             schema: "shop".into(),
             tls: TlsMode::Off,

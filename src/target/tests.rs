@@ -112,7 +112,7 @@ async fn tls_is_verified_by_chain_and_name_and_then_the_password_decides() {
     let plain = failure(&TargetSpec { tls: TlsMode::Off, ..right.clone() }).await;
     assert_eq!(plain.sqlstate(), Some("28000"), "{plain}");
 
-    let pool = pool(&right, 1, Duration::from_millis(50)).unwrap();
+    let pool = pool(&right, 1, Duration::from_millis(50)).await.unwrap();
     let held = pool.get().await.unwrap();
     held.batch_execute("SELECT 1").await.unwrap();
     assert!(pool.get().await.is_err(), "a pool that is empty must not wait for ever");
@@ -167,6 +167,7 @@ async fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
         },
         user: "app".into(),
         password: Some(Secret::new(PASSWORD)),
+        password_command: None,
         database: "shop".into(),
         schema: "shop".into(),
         tls: TlsMode::Verified { ca_file: Some(file) },

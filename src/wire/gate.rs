@@ -11,7 +11,7 @@
 //! open: when it closes, by intent or by death, the gate exits.
 
 use std::{
-    io::{self, BufRead, Read, Write},
+    io,
     net::SocketAddr,
     path::Path,
     sync::{
@@ -22,20 +22,16 @@ use std::{
 };
 
 use bytes::BytesMut;
-use rustix::{
-    process::{Resource, getrlimit, setrlimit},
-    time::{ClockId, clock_gettime},
-};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixStream},
-    sync::oneshot,
 };
 
 pub use crate::model::{GateConfig, GateListening, GateReport};
 use crate::model::{GateProfile, TargetAddress};
 
 use super::{
+    child,
     delay::Delays,
     fault::Faults,
     message,
@@ -63,14 +59,8 @@ pub enum GateError {
 /// # Errors
 /// As [`run`], and when there is no configuration.
 pub fn main() -> Result<(), GateError> {
-    let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|e| GateError::NoConfiguration(e.to_string()))?;
-    let config =
-        serde_json::from_str(&line).map_err(|e| GateError::NoConfiguration(e.to_string()))?;
-    allow_many_connections();
+    let config = child::configuration().map_err(GateError::NoConfiguration)?;
+    child::allow_many_connections();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -85,12 +75,12 @@ pub fn main() -> Result<(), GateError> {
 /// When it cannot listen, or nobody reads its reports.
 pub async fn run(config: GateConfig) -> Result<(), GateError> {
     let gate = Gate::bind(config).await?;
-    say(&GateListening { listening: gate.port() })?;
+    child::say(&GateListening { listening: gate.port() }).map_err(GateError::Report)?;
     let counts = gate.counts.clone();
     tokio::select! {
         () = gate.serve() => Ok(()),
         reported = report(counts) => reported,
-        () = end_of_stdin() => Ok(()),
+        () = child::end_of_stdin() => Ok(()),
     }
 }
 
@@ -166,7 +156,8 @@ async fn serve_client(
     client.set_nodelay(true)?;
     let mut timer = PreciseTimer::new()?;
     let mut inbox = BytesMut::new();
-    let opening = read_opening(&mut client, &mut inbox, &mut timer, || delays.round_trip()).await?;
+    let opening =
+        read_opening(&mut client, &mut inbox, Some(&mut timer), || delays.round_trip()).await?;
     let packet = match opening {
         Opening::Session(packet) => packet,
         Opening::Cancel(packet) => return cancel(&packet, &shared.upstream).await,
@@ -238,74 +229,15 @@ fn refusal(error: &io::Error) -> bytes::Bytes {
     message::error("FATAL", sqlstate, &text)
 }
 
-/// Each connection takes three descriptors; the usual soft limit of 1,024 would end at 340.
-fn allow_many_connections() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // With the old limit it serves fewer connections, and says so to those it cannot serve.
-    let _raised = setrlimit(Resource::Nofile, limit);
-}
-
 /// Reports from a thread of its own, so that a parent that does not read holds up no connection;
 /// ends when the parent's end of the pipe is closed.
 async fn report(counts: Arc<Counts>) -> Result<(), GateError> {
-    let (failed, wait) = oneshot::channel();
-    std::thread::spawn(move || {
-        let mut last = (Instant::now(), processor_time());
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let now = (Instant::now(), processor_time());
-            let wall = now.0.duration_since(last.0).as_secs_f64();
-            let used = now.1.saturating_sub(last.1).as_secs_f64();
-            last = now;
-            let said = say(&GateReport {
-                cpu_percent: if wall > 0.0 { used / wall * 100.0 } else { 0.0 },
-                connections: counts.connections.load(Ordering::Relaxed),
-                round_trips: counts.round_trips.load(Ordering::Relaxed),
-            });
-            if let Err(error) = said {
-                let _sent = failed.send(error);
-                return;
-            }
-        }
+    let reported = child::report_every_second(move |cpu_percent| GateReport {
+        cpu_percent,
+        connections: counts.connections.load(Ordering::Relaxed),
+        round_trips: counts.round_trips.load(Ordering::Relaxed),
     });
-    wait.await.map_or(Ok(()), Err)
-}
-
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
-}
-
-/// Writes one line.
-fn say<T: serde::Serialize>(what: &T) -> Result<(), GateError> {
-    let mut line = serde_json::to_vec(what).map_err(|e| GateError::Report(e.into()))?;
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    out.write_all(&line).and_then(|()| out.flush()).map_err(GateError::Report)
-}
-
-/// Waits for the end of standard input on a thread of its own: the runtime's would keep the
-/// process alive for as long as the read blocks.
-async fn end_of_stdin() {
-    let (ended, wait) = oneshot::channel();
-    std::thread::spawn(move || {
-        let mut bytes = [0; 256];
-        let mut stdin = io::stdin().lock();
-        loop {
-            match stdin.read(&mut bytes) {
-                Ok(0) => break,
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => break,
-                _ => {}
-            }
-        }
-        let _sent = ended.send(());
-    });
-    // An error means that the thread is gone: then nothing would ever tell of the parent's end.
-    let _ended = wait.await;
+    reported.await.map_err(GateError::Report)
 }
 
 #[cfg(test)]

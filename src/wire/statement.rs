@@ -67,11 +67,18 @@ impl Content {
 
 /// The statements of a text in their order; empty ones are left out.
 pub(super) fn statements(sql: &[u8]) -> impl Iterator<Item = Statement> {
+    statement_texts(sql).map(|(statement, _)| statement)
+}
+
+/// As [`statements`], each with its text from its first word on.
+pub(super) fn statement_texts(sql: &[u8]) -> impl Iterator<Item = (Statement, &[u8])> {
     let mut lexer = Lexer { sql, at: 0 };
     std::iter::from_fn(move || {
         loop {
+            lexer.skip_blanks();
+            let start = lexer.at;
             match lexer.statement() {
-                Found::Statement(statement) => return Some(statement),
+                Found::Statement(statement) => return Some((statement, &sql[start..lexer.at])),
                 Found::Empty => {}
                 Found::End => return None,
             }

@@ -6,6 +6,7 @@
 pub mod data;
 mod error;
 pub mod invariants;
+mod null;
 mod order;
 mod random;
 pub mod schema;
@@ -20,6 +21,7 @@ use crate::{
 };
 
 pub use error::WorkloadError;
+pub use null::null_answers;
 pub use order::{OrderTransaction, OrderWorkload};
 
 /// How an attempt ended that reached its end.

@@ -7,6 +7,7 @@ mod faults;
 mod headless;
 mod lab_gate;
 mod loss;
+mod null_endpoint;
 mod own_database;
 mod plans;
 mod rooms;

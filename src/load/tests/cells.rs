@@ -13,7 +13,7 @@ use crate::{
     load::collector,
     model::{
         AgentCommand, AgentReport, Arrivals, CellEnd, CellId, CellOrder, CellResult,
-        ConfigurationId, Phase,
+        ConfigurationId, Load, Phase,
     },
 };
 
@@ -173,4 +173,38 @@ fn when_the_engine_is_gone_everything_stops_at_once() {
         drop(server);
     });
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn connections_are_replaced_before_their_age_and_no_transaction_sees_it() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    for load in [open(200.0, Arrivals::Constant, 8), Load::Closed { connections: 2 }] {
+        let mut order = order(server.target(), load);
+        order.measure_s = 3.0;
+        // Twice as old as one gets at most: none reaches it.
+        order.life.max_age_s = Some(0.8);
+        let before = server.accepted();
+        let ran = super::run(order, super::WRITES);
+        let counts = &ran.result.counts;
+        assert_eq!((counts.failed, counts.retries), (0, 0), "{:?}", ran.result.sqlstates);
+        assert!(ran.result.sqlstates.is_empty(), "{:?}", ran.result.sqlstates);
+        assert_eq!(counts.succeeded, counts.offered);
+        // In 3.3 s each is replaced at 0.76 s at the latest, and never before 0.6 s.
+        let opened = server.accepted() - before;
+        let connections = u64::from(load.connections());
+        assert!((connections * 4..=connections * 7).contains(&opened), "{opened}");
+    }
+}
+
+#[test]
+fn connections_are_opened_at_the_pace_that_is_allowed() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    let mut order = order(server.target(), open(200.0, Arrivals::Constant, 12));
+    order.measure_s = 0.5;
+    (order.life.open_per_second, order.life.open_burst) = (10.0, 4);
+    let begun = Instant::now();
+    let ran = super::run(order, super::READS);
+    // Four at once, eight more at ten a second.
+    assert!(begun.elapsed() > Duration::from_millis(800 + 700), "{:?}", begun.elapsed());
+    assert_eq!((server.accepted(), ran.result.counts.failed), (12, 0));
 }

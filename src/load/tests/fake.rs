@@ -76,6 +76,7 @@ impl FakeServer {
             },
             user: "tester".into(),
             password: Some(Secret::new("unused")),
+            password_command: None,
             database: "shop".into(),
             schema: "shop".into(),
             tls: TlsMode::Off,

@@ -3,6 +3,7 @@
 mod accepted;
 mod refused;
 mod targets;
+mod traffic;
 
 use std::ffi::OsString;
 

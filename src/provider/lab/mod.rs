@@ -169,6 +169,7 @@ impl Lab {
             },
             user: USER.into(),
             password: None,
+            password_command: None,
             database: database.into(),
             schema: SCHEMA.into(),
             tls: TlsMode::Off,

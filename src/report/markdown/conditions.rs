@@ -14,10 +14,11 @@ type Told = fn(&ConditionsSummary) -> String;
 /// Adds a warning for each condition that is not the same for all the cells.
 pub(super) fn flags(text: &mut String, cells: &[Placed<'_>]) {
     let mut found = Vec::new();
-    let named: [(&str, Told); 4] = [
+    let named: [(&str, Told); 5] = [
         ("runner", |c| c.runner.clone()),
         ("zone", |c| c.zone.clone().unwrap_or_default()),
         ("build", |c| c.build.clone()),
+        ("shape of the traffic", |c| c.shape.to_string()),
         ("configurations beside", |c| {
             c.beside.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")
         }),

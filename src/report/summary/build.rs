@@ -118,6 +118,7 @@ pub fn cell_summary(record: &CellRecord) -> CellSummary {
             round_trip_ms: conditions.round_trip_ms.or(result.round_trip_ms).map(rounded),
             build: conditions.build.clone(),
             beside: conditions.beside.clone(),
+            shape: conditions.shape,
         },
         counts: result.counts,
         sqlstates: result.sqlstates.clone(),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{ReportError, folder::read_json};
 use crate::model::{
     Arrivals, Basis, Blamed, CellId, ConfigurationId, CostLine, Counts, Money, PerClass, Quantiles,
-    Reason, ResourceKind, RunId, Slo, Tps, Verdict,
+    Reason, ResourceKind, RunId, Shape, Slo, Tps, Verdict,
 };
 
 pub(super) use build::place_cells;
@@ -119,6 +119,8 @@ pub struct ConditionsSummary {
     pub build: String,
     #[serde(default)]
     pub beside: Vec<ConfigurationId>,
+    #[serde(default)]
+    pub shape: Shape,
 }
 
 /// Latency of one transaction class, or of all of them.

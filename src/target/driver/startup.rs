@@ -30,8 +30,7 @@ pub(super) async fn open(
     target: &TargetSpec,
     password: Option<&Secret>,
 ) -> Result<(Transport, Inbox), ConnectError> {
-    let stream =
-        dial(&target.address).await.map_err(|error| ConnectError::from_io(target, &error))?;
+    let stream = dial(target).await.map_err(|error| ConnectError::from_io(target, &error))?;
     let transport = match &target.tls {
         TlsMode::Off => Transport::Plain(stream),
         TlsMode::Verified { ca_file } => {

@@ -14,6 +14,8 @@ use std::{
 use rustix::net::{SendFlags, send};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
 
+use crate::target::resolve::Live;
+
 /// How long replies lay unread in the kernel, since it was last taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadLag {
@@ -45,6 +47,9 @@ pub(super) struct Stream {
     socket: AsyncFd<OwnedFd>,
     receiver: imp::Receiver,
     lag: ReadLag,
+    /// For its drop alone.
+    #[expect(dead_code, reason = "it counts by being there")]
+    live: Option<Live>,
 }
 
 impl Stream {
@@ -58,7 +63,12 @@ impl Stream {
         // The replacement is unsafe, for types that do not keep their descriptor; this does.
         #[allow(deprecated)]
         let socket = AsyncFd::with_interest(socket, Interest::READABLE | Interest::WRITABLE)?;
-        Ok(Self { socket, receiver, lag: ReadLag::default() })
+        Ok(Self { socket, receiver, lag: ReadLag::default(), live: None })
+    }
+
+    /// Has the stream counted among the live connections of a name.
+    pub(super) fn counted(self, live: Option<Live>) -> Self {
+        Self { live, ..self }
     }
 
     /// What was noted since the last time.

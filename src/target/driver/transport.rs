@@ -15,7 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 use super::stream::{ReadLag, Stream};
-use crate::{model::TargetAddress, target::connect::KEEPALIVE_IDLE};
+use crate::{
+    model::{TargetAddress, TargetSpec},
+    target::{connect::KEEPALIVE_IDLE, resolve},
+};
 
 pub(super) enum Transport {
     Plain(Stream),
@@ -68,8 +71,8 @@ impl Transport {
 }
 
 /// Connects a socket, the addresses of a name one after the other.
-pub(super) async fn dial(address: &TargetAddress) -> io::Result<Stream> {
-    match address {
+pub(super) async fn dial(target: &TargetSpec) -> io::Result<Stream> {
+    match &target.address {
         TargetAddress::Unix { directory, port } => {
             let path = directory.join(format!(".s.PGSQL.{port}"));
             let socket = tokio::net::UnixStream::connect(path).await?.into_std()?;
@@ -79,15 +82,10 @@ pub(super) async fn dial(address: &TargetAddress) -> io::Result<Stream> {
             dial_one(SocketAddr::new(*address, *port)).await
         }
         TargetAddress::Tcp { host, port, hostaddr: None } => {
-            let mut last = None;
-            for address in tokio::net::lookup_host((host.as_str(), *port)).await? {
-                match dial_one(address).await {
-                    Ok(stream) => return Ok(stream),
-                    Err(error) => last = Some(error),
-                }
-            }
-            let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-            Err(last.unwrap_or_else(none))
+            let addresses = resolve::addresses(host, *port).await?;
+            let limit = Duration::from_millis(target.connect_timeout_ms);
+            let (stream, address) = resolve::first_of(&addresses, limit, dial_one).await?;
+            Ok(stream.counted(resolve::Live::new(host, address)))
         }
     }
 }

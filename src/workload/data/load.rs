@@ -70,7 +70,7 @@ pub async fn load(
     let started = Instant::now();
     let data = DataSet { seed, counts: expected(scale)? };
     let schema = &target.schema;
-    let pool = pool(target, LANES.len(), CONNECTION_WAIT)?;
+    let pool = pool(target, LANES.len(), CONNECTION_WAIT).await?;
     let (first, second) = tokio::try_join!(pool.get(), pool.get())?;
     create_tables(&first, schema).await?;
 
