@@ -102,9 +102,10 @@ async fn open_all<W: Workload>(
 ) -> Result<Vec<Rc<Partition>>, OpenError> {
     let order = &local.shared.order;
     let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let max_age = order.life.max_age_s.map(|s| Duration::from_nanos(clock::from_seconds(s)));
     let mut partitions = Vec::new();
     for (index, number) in numbers.enumerate() {
-        let pool = ConnectionPool::new(&order.target, size, wait_timeout, order.shape)
+        let pool = ConnectionPool::new(&order.target, size, wait_timeout, max_age, order.shape)
             .await
             .map_err(OpenError::Connect)?;
         local.watch(pool.clone());

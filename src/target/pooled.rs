@@ -16,7 +16,8 @@ use tokio_postgres::{
 };
 
 use super::{
-    ConnectError, pool,
+    ConnectError,
+    pool::ageing_pool,
     session::{
         BEGIN, COMMIT, Format, ParameterType, ROLLBACK, Replies, Request, ServerError, Session,
         SessionError, Statement, TripError, Value,
@@ -46,8 +47,8 @@ pub enum GetError {
 }
 
 impl ConnectionPool {
-    /// A pool of at most `size` connections (1 or more), opened as they are asked for. Who waits
-    /// longer than `wait_timeout` for one gets an error.
+    /// A pool of at most `size` connections (1 or more), opened as they are asked for, none of
+    /// which gets older than `max_age`. Who waits longer than `wait_timeout` for one gets an error.
     ///
     /// # Errors
     /// When the password cannot be had or the certificate authorities cannot be read; nothing is
@@ -56,9 +57,10 @@ impl ConnectionPool {
         target: &TargetSpec,
         size: usize,
         wait_timeout: Duration,
+        max_age: Option<Duration>,
         shape: Shape,
     ) -> Result<Self, ConnectError> {
-        let pool = pool(target, size, wait_timeout).await?;
+        let pool = ageing_pool(target, size, wait_timeout, max_age).await?;
         Ok(Self { pool, target: Arc::new(target.clone()), wait_timeout, shape })
     }
 
@@ -415,8 +417,9 @@ mod tests {
         let admin = crate::target::session(&target).await.unwrap();
         admin.batch_execute("CREATE TABLE t (a bigint, name text)").await.unwrap();
         for shape in shapes() {
-            let pool =
-                ConnectionPool::new(&target, 1, Duration::from_millis(50), shape).await.unwrap();
+            let pool = ConnectionPool::new(&target, 1, Duration::from_millis(50), None, shape)
+                .await
+                .unwrap();
             let statements = [
                 Statement::new(
                     0,

@@ -98,6 +98,7 @@ fn order(endpoint: &NullEndpoint, rate: f64, connections: u32) -> CellOrder {
             },
             user: "tester".into(),
             password: None,
+            password_command: None,
             database: "shop".into(),
             schema: "shop".into(),
             tls: TlsMode::Off,

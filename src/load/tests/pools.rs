@@ -96,3 +96,14 @@ fn what_exceeds_the_backlog_is_shed() {
     let wait = ran.result.classes.product_lookup.connection_wait.quantile_ms(1.0).unwrap();
     assert!(wait < 1_000.0, "two may wait, {wait} ms");
 }
+
+#[test]
+fn a_pool_s_connections_leave_before_their_age() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    let mut order = pooled(order(server.target(), open(100.0, Arrivals::Constant, 4)), 2, 2, 5_000);
+    order.life.max_age_s = Some(0.6);
+    let ran = run(order, WRITES);
+    let counts = &ran.result.counts;
+    assert_eq!((counts.failed, counts.retries), (0, 0), "{:?}", ran.result.sqlstates);
+    assert!(server.accepted() >= 4 * 3, "{}", server.accepted());
+}
