@@ -1,5 +1,6 @@
 //! Whole behaviour, through the `rampdeck` binary, on a real PostgreSQL.
 
+mod calibrate;
 mod console;
 mod contract;
 mod faults;
