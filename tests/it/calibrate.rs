@@ -33,7 +33,8 @@ fn a_calibration_is_measured_kept_and_held_against_a_run_s_cells() {
 
     // A run keeps it with its cells, each beside what it took of it.
     let out = place.path("out");
-    let arguments = short(&["--headless", "--out", out.to_str().unwrap()]);
+    let mut arguments = short(&["--headless", "--out", out.to_str().unwrap()]);
+    arguments.extend(["--set", "stage.main-or-stop.decision.deadline_s=3"]);
     let run = place.output(&arguments);
     assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
     let read = |name: &str| -> Value {
