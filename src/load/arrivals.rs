@@ -15,13 +15,20 @@ pub(super) struct Gaps {
     /// How many were given, and the sum of the exponential gaps so far.
     given: u64,
     sum_ns: f64,
+    shift_ns: f64,
 }
 
 impl Gaps {
     /// Arrivals at `rate` per second; a rate that is not positive has none.
     pub(super) fn new(kind: Arrivals, rate: f64, seed: u64) -> Self {
         let gap_ns = if rate > 0.0 { 1e9 / rate } else { f64::INFINITY };
-        Self { kind, gap_ns, random: Pcg64Mcg::seed_from_u64(seed), given: 0, sum_ns: 0.0 }
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        Self { kind, gap_ns, random, given: 0, sum_ns: 0.0, shift_ns: 0.0 }
+    }
+
+    /// The same, equal gaps being shifted by `shift_s` seconds.
+    pub(super) fn shifted(kind: Arrivals, rate: f64, seed: u64, shift_s: f64) -> Self {
+        Self { shift_ns: shift_s * 1e9, ..Self::new(kind, rate, seed) }
     }
 }
 
@@ -35,7 +42,7 @@ impl Iterator for Gaps {
         }
         let at = match self.kind {
             // A product, not a sum: rounding must not drift over a long cell.
-            Arrivals::Constant => self.given as f64 * self.gap_ns,
+            Arrivals::Constant => self.given as f64 * self.gap_ns + self.shift_ns,
             Arrivals::Poisson => {
                 let uniform: f64 = self.random.random();
                 self.sum_ns -= (1.0 - uniform).ln() * self.gap_ns;

@@ -11,12 +11,16 @@ use super::{
     course::until,
     merge::Complete,
     message::{CellShared, ThreadCommand, ThreadReport},
+    opening::Pacers,
     run::{self, Do, Run},
     thread,
     usage::{self, Meter},
 };
 use crate::{
-    model::{AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, RunnerSample},
+    model::{
+        AgentCommand, AgentReport, CellId, CellOrder, ConfigurationId, Phase, PoolShape,
+        RunnerSample,
+    },
     workload::Workload,
 };
 
@@ -79,6 +83,7 @@ struct Collector<W: Workload, M, R> {
     /// By configuration: the load thread that has its first part, so that a following cell finds
     /// the connections where they are kept.
     first_threads: Vec<ConfigurationId>,
+    pacers: Pacers,
     next_key: u64,
     meter: Meter,
     /// How late the threads were since the last sample.
@@ -118,6 +123,7 @@ where
             runs: Vec::new(),
             queue: VecDeque::new(),
             first_threads: Vec::new(),
+            pacers: Pacers::default(),
             next_key: 0,
             meter: Meter::start(),
             lags: RunnerSample::default(),
@@ -191,14 +197,19 @@ where
         };
         let key = self.next_key;
         self.next_key += 1;
-        let connections = order.load.connections();
+        // A partition stays on one thread, as a process of the application has one.
+        let workers = match order.shape.pool {
+            PoolShape::Claim => order.load.connections(),
+            PoolShape::Pool { partitions, .. } => partitions,
+        };
         let first = self.first_thread(&order.configuration);
         let of = self.threads.len();
-        let parts = of.min(usize::try_from(connections).unwrap_or(of)).max(1);
+        let parts = of.min(usize::try_from(workers).unwrap_or(of)).max(1);
         let threads: Vec<usize> = (0..parts).map(|part| (first + part) % of).collect();
-        let shared = Arc::new(CellShared { key, order, workload });
+        let pacer = self.pacers.of(&order.configuration, &order.life);
+        let shared = Arc::new(CellShared { key, order, workload, pacer });
         (self.report)(AgentReport::Phase { cell, phase: Phase::Opening });
-        for (part, workers) in shares(connections, parts).enumerate() {
+        for (part, workers) in shares(workers, parts).enumerate() {
             let shared = Arc::clone(&shared);
             self.send(threads[part], ThreadCommand::Open { shared, part, workers });
         }

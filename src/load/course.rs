@@ -16,7 +16,7 @@ use super::{
     schedule::{Came, Limits, Schedule},
     timeline::{Span, Timeline},
 };
-use crate::model::{CellOrder, Load, Phase, UnixMs};
+use crate::model::{CellOrder, Load, Phase, PoolShape, UnixMs};
 
 /// Warm-up and measured span begin this long after the command, so that every thread has it.
 const LEAD_NS: u64 = MS_NS;
@@ -38,7 +38,7 @@ pub(super) struct Course {
 /// What the lock guards.
 pub(super) struct Plan {
     pub(super) timeline: Timeline,
-    /// `None` in a closed loop.
+    /// `None` in a closed loop, and where the partitions of a pool have their own.
     pub(super) schedule: Option<Schedule>,
 }
 
@@ -52,6 +52,8 @@ impl Course {
             clock::from_seconds(order.measure_s),
         );
         let schedule = match order.load {
+            // A pool's partitions have streams of their own.
+            _ if order.shape.pool != PoolShape::Claim => None,
             Load::Closed { .. } => None,
             Load::Open { rate, arrivals, .. } => {
                 let gaps = Gaps::new(arrivals, rate, order.seed);

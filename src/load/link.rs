@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use super::{
     clock,
     failure::{CONNECT_FAILED, Failure, Meaning},
+    tally::POOL_TIMEOUT,
 };
 use crate::{
     model::{CellOrder, Secret, Shape, TargetSpec},
@@ -15,6 +16,8 @@ use crate::{
 /// A connection that is ready for transactions.
 pub(super) struct Link {
     pub(super) driver: Driver,
+    /// Before it was connected: its age counts from then, on the server's side too.
+    pub(super) opened_at: u64,
 }
 
 /// What a link was opened for: one that is kept can only serve where these are the same.
@@ -39,6 +42,10 @@ pub(super) enum OpenError {
     Silent {
         limit: Duration,
     },
+    /// All connections of a pool were in use for too long.
+    NoneFree {
+        limit: Duration,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -54,6 +61,9 @@ impl fmt::Display for OpenError {
             Self::Silent { limit } => {
                 write!(f, "a new connection was not ready within {} ms", limit.as_millis())
             }
+            Self::NoneFree { limit } => {
+                write!(f, "no connection of the pool became free within {} ms", limit.as_millis())
+            }
         }
     }
 }
@@ -65,6 +75,7 @@ impl OpenError {
             Self::Connect(error) => error.sqlstate().unwrap_or(CONNECT_FAILED),
             Self::Prepare(error) => error.code().unwrap_or(CONNECT_FAILED),
             Self::Silent { .. } => CONNECT_FAILED,
+            Self::NoneFree { .. } => POOL_TIMEOUT,
         }
     }
 
@@ -77,7 +88,7 @@ impl OpenError {
                 _ => false,
             },
             Self::Prepare(error) => Failure::read(error).meaning == Meaning::Refused,
-            Self::Silent { .. } => false,
+            Self::Silent { .. } | Self::NoneFree { .. } => false,
         }
     }
 }
@@ -92,6 +103,7 @@ impl Link {
         workload: &W,
     ) -> Result<Self, OpenError> {
         let CellOrder { target, shape, .. } = order;
+        let opened_at = clock::now();
         let open = |password: Option<Secret>| async move {
             Driver::open(target, password.as_ref(), shape.statements, shape.round_trips).await
         };
@@ -99,7 +111,7 @@ impl Link {
         let limit = Duration::from_millis(target.connect_timeout_ms);
         let prepared = tokio::time::timeout(limit, driver.prepare(workload.statements())).await;
         match prepared {
-            Ok(Ok(())) => Ok(Self { driver }),
+            Ok(Ok(())) => Ok(Self { driver, opened_at }),
             Ok(Err(error)) => Err(OpenError::Prepare(error)),
             Err(_) => Err(OpenError::Silent { limit }),
         }

@@ -25,8 +25,13 @@ use super::{
     recorder::Recorder,
     schedule::{Arrival, Claim, Expired, Wake},
     tally::Ended,
+    transaction::{Holds, Opener},
 };
-use crate::{model::Class, workload::Workload};
+use crate::{
+    model::Class,
+    target::{ConnectionPool, Driver},
+    workload::Workload,
+};
 
 /// At most one line for the log this often about the same thing.
 const LOG_EVERY_NS: u64 = 5 * SECOND_NS;
@@ -50,6 +55,8 @@ pub(super) struct Slot {
     given: Cell<Option<Given>>,
     /// When its transaction is out of time; 0: it has none.
     deadline: Cell<u64>,
+    /// When its connection is to be replaced; 0: never.
+    replace_at: Cell<u64>,
     late: Cell<bool>,
 }
 
@@ -66,6 +73,12 @@ impl Slot {
     pub(super) fn give(&self, given: Given) {
         self.given.set(Some(given));
         self.wake();
+    }
+
+    /// Waits until something is given.
+    pub(super) async fn given(&self) -> Given {
+        self.enter().await;
+        poll_fn(|_| self.taken().map_or(Poll::Pending, Poll::Ready)).await
     }
 
     pub(super) fn taken(&self) -> Option<Given> {
@@ -91,14 +104,25 @@ impl Slot {
         self.late.get()
     }
 
+    /// Has the worker woken once its connection is to be replaced; 0: never.
+    pub(super) fn set_replace_at(&self, at: u64) {
+        self.replace_at.set(at);
+    }
+
     fn check(&self, now: u64) {
+        let replace_at = self.replace_at.get();
+        if replace_at != 0 && now >= replace_at {
+            self.replace_at.set(0);
+            self.wake();
+        }
         let deadline = self.deadline.get();
         if deadline != 0 && now >= deadline && !self.late.replace(true) {
             self.wake();
         }
     }
 
-    fn wake(&self) {
+    /// Has the worker look at what has changed.
+    pub(super) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
         }
@@ -116,6 +140,14 @@ impl Held {
     /// The link alone.
     pub(super) fn release(self) -> Link {
         self.link
+    }
+}
+
+impl Holds for Held {
+    type Session = Driver;
+
+    fn session(&mut self) -> &mut Driver {
+        &mut self.link.driver
     }
 }
 
@@ -147,10 +179,20 @@ pub(super) struct Local<W: Workload> {
     alarm: Alarm,
     recorder: RefCell<Option<Recorder>>,
     live: Rc<Cell<u32>>,
+    /// Pools whose connections are live, too.
+    pools: RefCell<Vec<ConnectionPool>>,
     over: Cell<bool>,
     over_told: Notify,
     random: RefCell<Pcg64Mcg>,
     logged: Cell<u64>,
+}
+
+impl<W: Workload> Opener for Local<W> {
+    type Held = Held;
+
+    async fn open(&self) -> Result<Held, OpenError> {
+        self.open_one().await
+    }
 }
 
 impl<W: Workload> Local<W> {
@@ -159,17 +201,19 @@ impl<W: Workload> Local<W> {
     pub(super) fn new(
         shared: Arc<CellShared<W>>,
         part: usize,
-        workers: std::ops::Range<u32>,
+        first_worker: u32,
+        slots: usize,
         reports: UnboundedSender<ThreadReport>,
         openings: Rc<Semaphore>,
         open_limit: Duration,
     ) -> io::Result<Self> {
         let seed = shared.order.seed ^ (part as u64 + 1).rotate_left(32);
+        let open_limit = open_limit + shared.pacer.time_for(shared.order.connections());
         let open_limit = u64::try_from(open_limit.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             part,
-            first_worker: u64::from(workers.start),
-            slots: workers.map(|_| Slot::default()).collect(),
+            first_worker: u64::from(first_worker),
+            slots: (0..slots).map(|_| Slot::default()).collect(),
             shared,
             reports,
             openings,
@@ -180,6 +224,7 @@ impl<W: Workload> Local<W> {
             alarm: Alarm::new()?,
             recorder: RefCell::new(None),
             live: Rc::default(),
+            pools: RefCell::default(),
             over: Cell::new(false),
             over_told: Notify::new(),
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
@@ -227,7 +272,8 @@ impl<W: Workload> Local<W> {
     }
 
     /// Opens a connection, a few at a time on each thread.
-    pub(super) async fn open(&self) -> Result<Held, OpenError> {
+    async fn open_one(&self) -> Result<Held, OpenError> {
+        self.shared.pacer.acquire().await;
         // It is never closed: acquiring cannot fail.
         let _permit = self.openings.acquire().await.ok();
         let link = Link::open(&self.shared.order, &self.shared.workload).await?;
@@ -238,6 +284,27 @@ impl<W: Workload> Local<W> {
     pub(super) fn hold(&self, link: Link) -> Held {
         self.live.set(self.live.get() + 1);
         Held { link, _live: Live(Rc::clone(&self.live)) }
+    }
+
+    /// Counts a pool's connections as live, as long as the cell is here.
+    pub(super) fn watch(&self, pool: ConnectionPool) {
+        self.pools.borrow_mut().push(pool);
+    }
+
+    fn live(&self) -> u32 {
+        let pooled: usize = self.pools.borrow().iter().map(ConnectionPool::size).sum();
+        self.live.get().saturating_add(u32::try_from(pooled).unwrap_or(u32::MAX))
+    }
+
+    /// Sleeps until a moment, precisely, or until nothing will come any more.
+    pub(super) async fn sleep_until(&self, at: u64) {
+        while clock::now() < at && !self.over.get() {
+            self.alarm.set(at);
+            tokio::select! {
+                () = self.alarm.gone_off() => {}
+                () = self.over() => {}
+            }
+        }
     }
 
     /// Uniform from 0 to below `bound`, in nanoseconds.
@@ -352,7 +419,7 @@ impl<W: Workload> Local<W> {
         let Some(course) = self.course.get() else { return };
         if let Some(recorder) = &mut *self.recorder.borrow_mut() {
             recorder.loop_lags(lags);
-            recorder.rotate(now, self.live.get());
+            recorder.rotate(now, self.live());
         }
         let mut guard = course.plan();
         let Plan { timeline, schedule } = &mut *guard;
@@ -370,7 +437,7 @@ impl<W: Workload> Local<W> {
         }
     }
 
-    fn expire(&self, expired: Expired, now: u64) {
+    pub(super) fn expire(&self, expired: Expired, now: u64) {
         if expired.all > 0 {
             self.record(|recorder| recorder.expire(expired, now));
         }
@@ -379,6 +446,11 @@ impl<W: Workload> Local<W> {
     /// Counts an arrival of the closed loop.
     pub(super) fn offer(&self, measured: bool, now: u64) {
         self.record(|recorder| recorder.offer(measured, now));
+    }
+
+    /// Counts an arrival that is refused: too many wait already.
+    pub(super) fn shed(&self, measured: bool, now: u64) {
+        self.record(|recorder| recorder.shed(measured, now));
     }
 
     /// Counts an error; `measured`: of a transaction of the measured span.
@@ -412,7 +484,7 @@ impl<W: Workload> Local<W> {
 
     fn record(&self, what: impl FnOnce(&mut Recorder)) {
         if let Some(recorder) = &mut *self.recorder.borrow_mut() {
-            recorder.live = self.live.get();
+            recorder.live = self.live();
             what(recorder);
         }
     }
@@ -425,6 +497,6 @@ impl<W: Workload> Local<W> {
     /// The end of the cell on this thread: the last window goes out, what was measured is given.
     pub(super) fn close(&self) -> Option<Box<CellTally>> {
         let recorder = self.recorder.borrow_mut().take()?;
-        Some(recorder.close(clock::now(), self.live.get()))
+        Some(recorder.close(clock::now(), self.live()))
     }
 }

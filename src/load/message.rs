@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{course::Course, tally::Tally, thread::PulseLag, timeline::Span};
+use super::{course::Course, opening::Pacer, tally::Tally, thread::PulseLag, timeline::Span};
 use crate::model::{Acknowledged, CellOrder, ConfigurationId};
 
 /// A cell as all threads see it.
@@ -11,6 +11,8 @@ pub(super) struct CellShared<W> {
     pub(super) key: u64,
     pub(super) order: CellOrder,
     pub(super) workload: W,
+    /// Allows the configuration's connections to be opened.
+    pub(super) pacer: Arc<Pacer>,
 }
 
 /// Collector to load thread.

@@ -14,7 +14,6 @@
 //! *done* when its last answer has been read. Connection wait = max(0, free − intended), schedule
 //! lag = start − max(intended, free), service = done − start, and response is their sum.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the workers' side of it comes with the driver"))]
 mod age;
 pub mod agent;
 mod alarm;
@@ -29,9 +28,10 @@ mod link;
 mod local;
 mod merge;
 mod message;
-#[cfg_attr(not(test), expect(dead_code, reason = "the workers' side of it comes with the driver"))]
 mod opening;
+mod pooled;
 mod recorder;
+mod renewal;
 mod run;
 mod schedule;
 mod stalls;

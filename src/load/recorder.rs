@@ -158,6 +158,12 @@ impl Recorder {
         self.cell.counts.offered += u64::from(measured);
     }
 
+    pub(super) fn shed(&mut self, measured: bool, now: u64) {
+        self.rotate_to(now);
+        self.window.counts.shed += 1;
+        self.cell.counts.shed += u64::from(measured);
+    }
+
     pub(super) fn end(&mut self, ended: &Ended, measured: bool, done: u64) {
         self.rotate_to(done);
         let parts = self.parts(ended, done);

@@ -77,7 +77,7 @@ impl<W> Run<W> {
 
     /// One more connection is open.
     pub(super) fn opened(&mut self) -> Do {
-        let wanted = self.shared.order.load.connections();
+        let wanted = self.shared.order.connections();
         match &mut self.state {
             State::Opening(opening @ Opening::Connecting(_)) => {
                 if let Opening::Connecting(open) = opening {
@@ -96,7 +96,7 @@ impl<W> Run<W> {
     /// A connection could not be opened.
     pub(super) fn open_failed(&mut self, why: &str) -> Do {
         let State::Opening(opening) = &self.state else { return Do::Nothing };
-        let of = self.shared.order.load.connections();
+        let of = self.shared.order.connections();
         let why = match opening {
             Opening::Connecting(open) => {
                 format!("{open} of {of} connections were open, then {why}")

@@ -26,10 +26,10 @@ use super::{
     link::{Link, Purpose},
     local::{Given, Local},
     message::{CellShared, ThreadCommand, ThreadReport},
-    worker,
+    pooled, worker,
 };
 use crate::{
-    model::{ConfigurationId, Recording, ThreadSample},
+    model::{ConfigurationId, PoolShape, Recording, ThreadSample},
     workload::Workload,
 };
 
@@ -193,15 +193,29 @@ impl<W: Workload> LoadThread<W> {
         part: usize,
         workers: std::ops::Range<u32>,
     ) -> io::Result<()> {
+        let pool = shared.order.shape.pool;
         let mut kept = self.take_kept(&shared);
-        let surplus = kept.split_off(kept.len().min(workers.len()));
+        let wanted = if pool == PoolShape::Claim { workers.len() } else { 0 };
+        let surplus = kept.split_off(kept.len().min(wanted));
         part_with(surplus);
         let (reports, openings) = (self.reports.clone(), Rc::clone(&self.openings));
-        let local = Local::new(shared, part, workers, reports, openings, OPEN_LIMIT)?;
+        let slots = match pool {
+            PoolShape::Claim => workers.len(),
+            // The workers are partitions.
+            PoolShape::Pool { size, .. } => {
+                workers.len().saturating_mul(usize::try_from(size).unwrap_or(usize::MAX))
+            }
+        };
+        let first = workers.start;
+        let local = Local::new(shared, part, first, slots, reports, openings, OPEN_LIMIT)?;
         let local = Rc::new(local);
-        let mut workers = JoinSet::new();
-        for index in 0..local.slots.len() {
-            workers.spawn_local(worker::work(Rc::clone(&local), index, kept.pop()));
+        let mut tasks = JoinSet::new();
+        if pool == PoolShape::Claim {
+            for index in 0..local.slots.len() {
+                tasks.spawn_local(worker::work(Rc::clone(&local), index, kept.pop()));
+            }
+        } else {
+            tasks.spawn_local(pooled::work(Rc::clone(&local), workers));
         }
         if self.cells.is_empty() {
             self.pulse.start(clock::now());
@@ -209,7 +223,7 @@ impl<W: Workload> LoadThread<W> {
         }
         self.cells.push(CellHere {
             local,
-            workers,
+            workers: tasks,
             returned: Vec::new(),
             dispatcher: None,
             panicked: None,
@@ -270,9 +284,10 @@ impl<W: Workload> LoadThread<W> {
 
 impl<W: Workload> CellHere<W> {
     fn go(&mut self, course: Arc<Course>) {
-        let is_open_loop = self.local.shared.order.load.rate().is_some();
+        let order = &self.local.shared.order;
+        let has_schedule = order.load.rate().is_some() && order.shape.pool == PoolShape::Claim;
         self.local.go(Arc::clone(&course));
-        if is_open_loop {
+        if has_schedule {
             let local = Rc::clone(&self.local);
             let task = spawn_local(async move { local.dispatch(&course).await });
             self.dispatcher = Some(task.abort_handle());

@@ -12,7 +12,8 @@ use super::{
     clock::{self, MS_NS},
     course::until,
     failure::{self, Failure, Meaning},
-    local::{Held, Local, Slot},
+    link::OpenError,
+    local::{Local, Slot},
     schedule::Arrival,
     tally::{Ended, Outcome},
 };
@@ -28,34 +29,75 @@ const LOOK_UP_GRACE_NS: u64 = 5_000 * MS_NS;
 const RECONNECT_FIRST_NS: u64 = 50 * MS_NS;
 const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
 
-/// Runs the transaction of an arrival on a worker's connection, which was free from `free` on,
-/// and records it. The connection is replaced or gone afterwards where its state is in doubt.
-/// Gives the moment at which the transaction ended.
-pub(super) async fn run<W: Workload>(
+/// A connection in a transaction's hands.
+pub(super) trait Holds {
+    type Session: Session;
+
+    fn session(&mut self) -> &mut Self::Session;
+}
+
+/// Where a transaction's connections come from.
+pub(super) trait Opener {
+    type Held: Holds;
+
+    /// A connection that is ready for transactions.
+    fn open(&self) -> impl Future<Output = Result<Self::Held, OpenError>>;
+}
+
+/// An arrival that has its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) arrival: Arrival,
+    /// How long it waited for the connection.
+    pub(super) connection_wait_ns: u64,
+    /// How late the generator was before it asked for the connection.
+    pub(super) schedule_lag_ns: u64,
+    /// Since when both were there.
+    pub(super) at: u64,
+}
+
+impl Taken {
+    /// By a connection that was free from `free` on.
+    pub(super) fn by_claim(arrival: Arrival, free: u64) -> Self {
+        Self {
+            arrival,
+            connection_wait_ns: free.saturating_sub(arrival.intended),
+            schedule_lag_ns: 0,
+            at: arrival.intended.max(free),
+        }
+    }
+}
+
+/// Runs the transaction of an arrival on the connection of a `worker`, and records it. The
+/// connection is replaced or gone afterwards where its state is in doubt. Gives the moment at
+/// which the transaction ended.
+pub(super) async fn run<W: Workload, O: Opener>(
     local: &Local<W>,
+    opener: &O,
     worker: usize,
-    held: &mut Option<Held>,
-    arrival: Arrival,
-    free: u64,
+    held: &mut Option<O::Held>,
+    taken: Taken,
 ) -> u64 {
     let slot = &local.slots[worker];
     let workload = &local.shared.workload;
-    let transaction = workload.draw(arrival.ordinal);
+    let measured = taken.arrival.measured;
+    let transaction = workload.draw(taken.arrival.ordinal);
     let class = workload.class(&transaction);
     let begun = clock::now();
     let timeout = local.shared.order.retry.transaction_timeout_ms.saturating_mul(MS_NS);
     slot.set_deadline(begun.saturating_add(timeout));
-    if let Some(Held { link, .. }) = held {
+    if let Some(held) = held {
         // What was noted before is not this transaction's.
-        link.driver.take_first_sent();
-        link.driver.take_read_lag();
+        held.session().take_first_sent();
+        held.session().take_read_lag();
     }
     let mut run = Run {
         local,
+        opener,
         slot,
         transaction: &transaction,
         class,
-        measured: arrival.measured,
+        measured,
         attempts: 0,
         start: None,
         read_lag: ReadLag::default(),
@@ -67,33 +109,33 @@ pub(super) async fn run<W: Workload>(
     slot.clear_deadline();
     run.settle(outcome);
     let start = run.start.unwrap_or(begun);
-    let ready = arrival.intended.max(free);
     let ended = Ended {
         class,
         outcome,
         attempts: run.attempts,
         worker,
-        connection_wait_ns: free.saturating_sub(arrival.intended),
-        schedule_lag_ns: start.saturating_sub(ready),
+        connection_wait_ns: taken.connection_wait_ns,
+        schedule_lag_ns: taken.schedule_lag_ns + start.saturating_sub(taken.at),
         service_ns: done.saturating_sub(start),
         read_lag_ns: (run.read_lag.reads > 0).then_some(run.read_lag.sum_ns),
     };
     if run.read_lag.reads > 0 {
-        local.read_lag(run.read_lag.worst_ns, arrival.measured);
+        local.read_lag(run.read_lag.worst_ns, measured);
     }
-    local.end(&ended, arrival.measured, done);
+    local.end(&ended, measured, done);
     done
 }
 
 /// Opens a connection in place of a lost one, trying again and again until `until_ns`.
-pub(super) async fn reopen<W: Workload>(
+pub(super) async fn reopen<W: Workload, O: Opener>(
     local: &Local<W>,
+    opener: &O,
     until_ns: u64,
     measured: impl Fn() -> bool,
-) -> Option<Held> {
+) -> Option<O::Held> {
     let mut bound = RECONNECT_FIRST_NS;
     while clock::now() < until_ns {
-        let Ok(opened) = tokio::time::timeout(until(until_ns), local.open()).await else { break };
+        let Ok(opened) = tokio::time::timeout(until(until_ns), opener.open()).await else { break };
         match opened {
             Ok(held) => return Some(held),
             Err(error) => {
@@ -108,8 +150,9 @@ pub(super) async fn reopen<W: Workload>(
     None
 }
 
-struct Run<'a, W: Workload> {
+struct Run<'a, W: Workload, O: Opener> {
     local: &'a Local<W>,
+    opener: &'a O,
     slot: &'a Slot,
     transaction: &'a W::Transaction,
     class: Class,
@@ -149,8 +192,8 @@ enum Next {
     Fail,
 }
 
-impl<W: Workload> Run<'_, W> {
-    async fn run_to_end(&mut self, held: &mut Option<Held>) -> Outcome {
+impl<W: Workload, O: Opener> Run<'_, W, O> {
+    async fn run_to_end(&mut self, held: &mut Option<O::Held>) -> Outcome {
         loop {
             if held.is_none() && !self.reopen(held).await {
                 self.count(failure::TIMEOUT);
@@ -172,13 +215,12 @@ impl<W: Workload> Run<'_, W> {
     }
 
     /// One attempt. A connection that cannot or must not be used again is gone afterwards.
-    async fn attempt(&mut self, held: &mut Option<Held>) -> Result<Done, Failed> {
+    async fn attempt(&mut self, held: &mut Option<O::Held>) -> Result<Done, Failed> {
         let workload = &self.local.shared.workload;
-        let Some(Held { link, .. }) = held else {
+        let Some(session) = held.as_mut().map(Holds::session) else {
             return Err(Failed { failure: Failure::lost(), reached: Reached::BeforeCommit });
         };
-        let driver = &mut link.driver;
-        let work = workload.attempt(driver, self.transaction);
+        let work = workload.attempt(session, self.transaction);
         let result = match unless(|| self.slot.is_late(), work).await {
             Some(Ok(done)) => Ok(done),
             Some(Err(AttemptError { reached, error })) => {
@@ -186,22 +228,22 @@ impl<W: Workload> Run<'_, W> {
             }
             None => {
                 let reached =
-                    if driver.commit_sent() { Reached::CommitSent } else { Reached::BeforeCommit };
+                    if session.commit_sent() { Reached::CommitSent } else { Reached::BeforeCommit };
                 Err(Failed { failure: Failure::lost(), reached })
             }
         };
-        self.start = self.start.or(driver.take_first_sent());
-        self.read_lag.add(driver.take_read_lag());
+        self.start = self.start.or(session.take_first_sent());
+        self.read_lag.add(session.take_read_lag());
         let unavailable =
             matches!(&result, Err(failed) if failed.failure.meaning == Meaning::Unavailable);
-        if unavailable || !driver.is_usable() || driver.in_transaction() {
+        if unavailable || !session.is_usable() || session.in_transaction() {
             *held = None;
         }
         result
     }
 
     /// Goes on after a failed attempt: the outcome, or `None` for another attempt.
-    async fn after(&mut self, failed: &Failed, held: &mut Option<Held>) -> Option<Outcome> {
+    async fn after(&mut self, failed: &Failed, held: &mut Option<O::Held>) -> Option<Outcome> {
         let late = self.slot.is_late();
         self.count(if late { failure::TIMEOUT } else { &failed.failure.name });
         let policy = &self.local.shared.order.retry;
@@ -234,7 +276,7 @@ impl<W: Workload> Run<'_, W> {
 
     /// The transaction has failed; if an earlier COMMIT of it is in doubt, that one may still
     /// have been carried out.
-    async fn fail(&mut self, held: &mut Option<Held>) -> Option<Outcome> {
+    async fn fail(&mut self, held: &mut Option<O::Held>) -> Option<Outcome> {
         if self.doubt {
             if self.slot.is_late() {
                 self.extend();
@@ -247,7 +289,7 @@ impl<W: Workload> Run<'_, W> {
     /// A last look for the receipt: what it tells, or else `otherwise`.
     async fn look_up_last(
         &mut self,
-        held: &mut Option<Held>,
+        held: &mut Option<O::Held>,
         otherwise: Outcome,
     ) -> Option<Outcome> {
         Some(match self.look_up(held).await {
@@ -259,13 +301,13 @@ impl<W: Workload> Run<'_, W> {
 
     /// Looks for the transaction's receipt, on a new connection where the old one is gone, until
     /// there is an answer or no time is left.
-    async fn look_up(&self, held: &mut Option<Held>) -> Found {
+    async fn look_up(&self, held: &mut Option<O::Held>) -> Found {
         loop {
             if held.is_none() && !self.reopen(held).await {
                 return Found::NoAnswer;
             }
-            let Some(Held { link, .. }) = held else { return Found::NoAnswer };
-            let work = self.local.shared.workload.look_up(&mut link.driver, self.transaction);
+            let Some(session) = held.as_mut().map(Holds::session) else { return Found::NoAnswer };
+            let work = self.local.shared.workload.look_up(session, self.transaction);
             match unless(|| self.slot.is_late(), work).await {
                 Some(Ok(true)) => return Found::Committed,
                 Some(Ok(false)) => return Found::Nothing,
@@ -281,8 +323,8 @@ impl<W: Workload> Run<'_, W> {
         }
     }
 
-    async fn reopen(&self, held: &mut Option<Held>) -> bool {
-        *held = reopen(self.local, self.slot.deadline(), || self.measured).await;
+    async fn reopen(&self, held: &mut Option<O::Held>) -> bool {
+        *held = reopen(self.local, self.opener, self.slot.deadline(), || self.measured).await;
         held.is_some()
     }
 
@@ -329,7 +371,7 @@ impl<W: Workload> Run<'_, W> {
     }
 }
 
-impl<W: Workload> Drop for Run<'_, W> {
+impl<W: Workload, O: Opener> Drop for Run<'_, W, O> {
     /// Given up in the middle, at the drain's limit: its COMMIT may be on its way.
     fn drop(&mut self) {
         if !self.ended && self.attempts > 0 {

@@ -8,15 +8,16 @@ use super::{
     link::{Link, OpenError},
     local::{Given, Held, Local, Slot},
     message::ThreadReport,
+    renewal::Renewal,
     schedule::{Arrival, Claim},
-    transaction,
+    transaction::{self, Opener, Taken},
 };
 use crate::workload::Workload;
 
 /// How many empty round trips tell the median.
-const PROBES: usize = 9;
+pub(super) const PROBES: usize = 9;
 /// How long one may take.
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(5);
 /// Bounds of the wait before an opening that failed is tried again.
 const REOPEN_FIRST_NS: u64 = 50 * MS_NS;
 const REOPEN_MOST_NS: u64 = 1_000 * MS_NS;
@@ -56,9 +57,17 @@ async fn open<W: Workload>(local: &Local<W>, kept: Option<Link>) -> Result<Held,
     {
         return Ok(local.hold(link));
     }
+    open_patiently(local, local).await
+}
+
+/// Opens a connection, trying again until the opening's limit.
+pub(super) async fn open_patiently<W: Workload, O: Opener>(
+    local: &Local<W>,
+    opener: &O,
+) -> Result<O::Held, OpenError> {
     let mut bound = REOPEN_FIRST_NS;
     loop {
-        let error = match local.open().await {
+        let error = match opener.open().await {
             Ok(held) => return Ok(held),
             Err(error) => error,
         };
@@ -78,9 +87,7 @@ async fn wait_for_go<W: Workload>(local: &Local<W>, index: usize, held: &mut Opt
     loop {
         let given = match held {
             Some(Held { link, .. }) => given(link, slot).await,
-            None => {
-                Some(poll_fn(|_| slot.taken().map_or(std::task::Poll::Pending, Into::into)).await)
-            }
+            None => Some(slot.given().await),
         };
         match given {
             Some(Given::Probe) => {
@@ -118,26 +125,31 @@ async fn probe(link: &mut Link) -> Vec<u64> {
 
 /// Takes arrivals and runs their transactions until nothing will come any more.
 async fn serve<W: Workload>(
-    local: &Local<W>,
+    local: &Rc<Local<W>>,
     index: usize,
     held: &mut Option<Held>,
     course: &Course,
 ) {
     let mut source = Source::new(local, index, course);
+    let mut renewal = Renewal::new(local, index);
+    renewal.watch(held.as_ref());
     let mut free = clock::now();
     loop {
         if held.is_none() {
             let (from, to) = course.measured();
             let measured = || (from..to).contains(&clock::now());
             tokio::select! {
-                opened = transaction::reopen(local, u64::MAX, measured) => *held = opened,
+                opened = transaction::reopen(local, &**local, u64::MAX, measured) => *held = opened,
                 () = local.over() => return,
             }
+            renewal.watch(held.as_ref());
             free = clock::now();
         }
-        match source.next(held, free).await {
+        renewal.turn(held);
+        match source.next(held, &mut renewal, free).await {
             Next::Run(arrival, free_at) => {
-                free = transaction::run(local, index, held, arrival, free_at).await;
+                let taken = Taken::by_claim(arrival, free_at);
+                free = transaction::run(local, &**local, index, held, taken).await;
             }
             Next::Lost => *held = None,
             Next::Over => return,
@@ -180,7 +192,7 @@ impl<'a, W: Workload> Source<'a, W> {
         Self { local, index, course, closed }
     }
 
-    async fn next(&mut self, held: &mut Option<Held>, free: u64) -> Next {
+    async fn next(&mut self, held: &mut Option<Held>, renewal: &mut Renewal<W>, free: u64) -> Next {
         if let Some(closed) = &mut self.closed {
             let now = clock::now();
             if now >= self.course.end() {
@@ -193,14 +205,24 @@ impl<'a, W: Workload> Source<'a, W> {
         match self.local.claim(self.course, self.index) {
             Claim::Take(arrival) => Next::Run(arrival, free),
             Claim::Over => Next::Over,
-            Claim::Idle => self.wait(held, free).await,
+            Claim::Idle => self.wait(held, renewal, free).await,
         }
     }
 
-    async fn wait(&self, held: &mut Option<Held>, free: u64) -> Next {
+    async fn wait(&self, held: &mut Option<Held>, renewal: &mut Renewal<W>, free: u64) -> Next {
         let slot = &self.local.slots[self.index];
-        let Some(Held { link, .. }) = held else { return Next::Lost };
-        match given(link, slot).await {
+        let given = poll_fn(|context| {
+            if let Some(given) = slot.taken() {
+                return Poll::Ready(Some(given));
+            }
+            renewal.turn(held);
+            match held {
+                Some(Held { link, .. }) => link.driver.poll_end(context).map(|()| None),
+                None => Poll::Ready(None),
+            }
+        })
+        .await;
+        match given {
             Some(Given::Arrival(arrival)) => Next::Run(arrival, free),
             Some(Given::Over | Given::Go | Given::Probe) => Next::Over,
             None => {

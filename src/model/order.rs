@@ -155,6 +155,14 @@ pub struct CellOrder {
     pub life: ConnectionLife,
 }
 
+impl CellOrder {
+    /// How many connections the cell has.
+    #[must_use]
+    pub fn connections(&self) -> u32 {
+        self.shape.connections(self.load)
+    }
+}
+
 /// Engine to agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]

@@ -97,13 +97,14 @@ impl Recording {
     /// Percentiles of these values together with as many that never came to an end: a failure
     /// takes for ever. Where more than a percentile's share never ended, it is unbounded.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    #[allow(clippy::cast_precision_loss)] // a cell never counts up to 2^53
     pub fn error_adjusted(&self, without_end: u64) -> ErrorAdjusted {
         let (bounded, all) = (self.count(), self.count() + without_end);
         let at = |per_cent: u64| {
-            // The rank as hdrhistogram counts it, in whole numbers.
             let rank = (all * per_cent).div_ceil(100).max(1);
-            (rank <= bounded).then(|| self.quantile_ms(rank as f64 / bounded as f64)).flatten()
+            // In the middle of the rank: rounding must not make it the next one.
+            let quantile = (rank as f64 - 0.5) / bounded as f64;
+            if rank <= bounded { self.quantile_ms(quantile) } else { None }
         };
         ErrorAdjusted {
             p50: at(50),

@@ -108,6 +108,15 @@ impl fmt::Display for Shape {
 }
 
 impl Shape {
+    /// Pools side by side; 1 where connections are claimed.
+    #[must_use]
+    pub const fn partitions(self) -> u32 {
+        match self.pool {
+            PoolShape::Claim => 1,
+            PoolShape::Pool { partitions, .. } => partitions,
+        }
+    }
+
     /// A plan's load as it is put on in this shape: with a pool, an open loop has the pool's
     /// connections, whatever the level says.
     #[must_use]

@@ -6,8 +6,8 @@ use super::{CellHeader, ConfigurationInfo, SummaryInputs};
 use crate::model::{
     Acknowledged, Arrivals, AttemptRange, Basis, CellEnd, CellId, CellRecord, CellResult, Class,
     Conditions, ConfigurationId, CostLine, CostStatus, Counts, Event, EventKind, GuardState,
-    InvariantReport, Load, Money, PartRecordings, PerClass, Phase, ResponseParts, RunHeader, RunId,
-    RunnerSample, Shape, Slo, TailSums, UnixMs, Verdict, Window,
+    InvariantReport, Load, Money, PartRecordings, PerClass, Phase, Quantiles, ResponseParts,
+    RunHeader, RunId, RunnerSample, Shape, Slo, TailSums, ThreadSample, UnixMs, Verdict, Window,
 };
 
 pub(super) const STARTED: UnixMs = UnixMs(1_760_000_000_250);
@@ -85,9 +85,18 @@ pub(super) fn window(seq: u64, phase: Phase) -> Window {
         host_cpu_percent: Some(80.0),
         rss_mib: 30.0 + seq as f64,
         processors: 2,
+        threads: vec![
+            ThreadSample { thread: 0, ..ThreadSample::default() },
+            ThreadSample {
+                thread: 1,
+                loop_lag: Quantiles { p99: Some(152.345_67), ..Quantiles::default() },
+                stalls: 12,
+            },
+        ],
         ..RunnerSample::default()
     };
     runner.loop_lag.record(MS / 5);
+    (0..2).for_each(|_| runner.read_lag.record(MS / 20));
     Window {
         cell: CellId::new("D1-001"),
         configuration: ConfigurationId::new("D1"),

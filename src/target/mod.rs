@@ -10,8 +10,10 @@ mod credential;
 mod driver;
 mod error;
 mod pool;
+mod pooled;
 mod resolve;
 mod session;
+mod spelling;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -23,6 +25,7 @@ pub use credential::log_in;
 pub use driver::{Driver, ReadLag};
 pub use error::{ConnectError, ConnectErrorKind};
 pub use pool::pool;
+pub use pooled::{ConnectionPool, GetError, Pooled};
 pub use resolve::watch_addresses;
 pub use session::{
     ParameterType, Replies, Request, Row, ServerError, Session, SessionError, Statement, TripError,

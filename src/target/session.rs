@@ -2,6 +2,8 @@
 
 use std::{fmt, future::Future, ops::Range};
 
+use super::ReadLag;
+
 /// The type of a statement's parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterType {
@@ -116,6 +118,17 @@ pub trait Session {
     /// Whether a COMMIT of the running or given-up transaction, or a text that may hold one, was
     /// handed to the system.
     fn commit_sent(&self) -> bool;
+
+    /// When the first byte since the last time was handed to the system, in nanoseconds of the
+    /// monotonic clock; `None` where that is not known.
+    fn take_first_sent(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// How long replies lay unread since the last time; nothing where that is not known.
+    fn take_read_lag(&mut self) -> ReadLag {
+        ReadLag::default()
+    }
 }
 
 /// How values are spelled in a reply.

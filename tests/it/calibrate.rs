@@ -29,7 +29,7 @@ fn a_calibration_is_measured_kept_and_held_against_a_run_s_cells() {
     assert!(rates.iter().all(|lag| lag["p50_ms"].as_f64() <= lag["p99_ms"].as_f64()));
     let counts = calibration["connections"].as_array().unwrap();
     assert!(counts.len() >= 3 && counts[0]["connections"] == 16, "{calibration}");
-    assert_eq!(calibrations(&place), [calibration.clone()]);
+    assert_eq!(calibrations(&place), std::slice::from_ref(&calibration));
 
     // A run keeps it with its cells, each beside what it took of it.
     let out = place.path("out");

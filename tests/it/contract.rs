@@ -81,6 +81,45 @@ fn assert_cell(cell: &Value) {
             }
         }
     }
+    assert_adjusted(cell);
+    assert_tail(cell);
+}
+
+/// Failures by class and the percentiles in which they count.
+fn assert_adjusted(cell: &Value) {
+    let classes = CLASSES.map(|class| &cell["classes"][class]);
+    for summary in classes.iter().chain([&&cell["all"]]) {
+        for (name, quantile) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+            let unbounded = summary["unbounded_from"].as_f64().is_some_and(|from| quantile > from);
+            let nothing = summary["count"] == 0;
+            let figure = &summary["error_adjusted_ms"][name];
+            assert_eq!(figure.is_null(), unbounded || nothing, "{name}: {summary}");
+        }
+    }
+    for name in ["failed", "unknown"] {
+        let by_class: u64 = classes.iter().map(|class| class[name].as_u64().unwrap()).sum();
+        let without_class = count(cell, "never_attempted");
+        let all = count(cell, name);
+        assert_eq!(cell["all"][name], all, "{cell}");
+        assert!(by_class <= all && all <= by_class + without_class, "{name}: {cell}");
+    }
+}
+
+/// The tail's parts of parts are no larger than these, and it is told in words.
+fn assert_tail(cell: &Value) {
+    let tail = &cell["tail"];
+    let ms = |name: &str| tail[name].as_f64();
+    if let (Some(service), Some(wait)) = (ms("service_ms"), ms("connection_wait_ms")) {
+        assert!(ms("read_lag_ms").unwrap() <= service + 0.002, "{tail}");
+        let waits = ms("wait_on_database_ms").unwrap() + ms("wait_on_generator_ms").unwrap();
+        assert!(waits <= wait + 0.002, "{tail}");
+        let blamed = tail["blamed"].as_str().unwrap();
+        assert!(tail["words"].as_str().unwrap().contains(blamed), "{tail}");
+    }
+    for thread in cell["runner"]["threads"].as_array().unwrap() {
+        assert!(thread["thread"].is_u64() && thread["stalls"].is_u64(), "{thread}");
+        assert!(thread["loop_lag_ms"].get("p99").is_some(), "{thread}");
+    }
 }
 
 /// The invariants of a cell were checked, and none was violated.

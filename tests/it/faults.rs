@@ -78,6 +78,7 @@ fn a_freeze_is_in_the_timeline_and_all_its_arrivals_in_the_percentiles() {
     let offered = count(&cell, "offered");
     assert!((1000..1400).contains(&offered), "{offered}");
     assert_eq!(count(&cell, "completed") + count(&cell, "in_flight"), offered);
+    assert_eq!(cell["tail"]["blamed"], "database", "{}", cell["tail"]);
     // Half of the arrivals fell into the freeze, and waited 7.5 s on average.
     let p95 = cell["all"]["response_ms"]["p95"].as_f64().unwrap();
     assert!((10_000.0..16_000.0).contains(&p95), "{p95}");

@@ -1,5 +1,6 @@
 //! Whole behaviour, through the `rampdeck` binary, on a real PostgreSQL.
 
+mod attribution;
 mod calibrate;
 mod console;
 mod contract;

@@ -28,9 +28,9 @@ pub(super) fn guard(input: &JudgeInput<'_>) -> Vec<Finding> {
         for (_, class) in input.result.classes.iter() {
             schedule_lag.merge(&class.schedule_lag);
         }
+        texts.extend(late_loop(input, allowed_ms));
         texts.extend(late("schedule lag", schedule_lag.quantile_ms(0.99), allowed_ms));
         texts.extend(late("read lag", runner.read_lag.quantile_ms(0.99), allowed_ms));
-        texts.extend(late_loop(input, allowed_ms));
     }
     let limited = |text| finding(Weight::GeneratorLimited, ReasonCode::Generator, text);
     texts.into_iter().map(limited).collect()

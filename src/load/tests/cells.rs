@@ -13,19 +13,19 @@ use crate::{
     load::collector,
     model::{
         AgentCommand, AgentReport, Arrivals, CellEnd, CellId, CellOrder, CellResult,
-        ConfigurationId, Phase,
+        ConfigurationId, Load, Phase, TargetAddress,
     },
 };
 
 /// The collector with its channels.
-struct Agent {
+pub(super) struct Agent {
     commands: UnboundedSender<AgentCommand>,
     reports: UnboundedReceiver<AgentReport>,
 }
 
 impl Agent {
     /// Runs `script` beside the collector.
-    fn with<F: Future<Output = ()>>(script: impl FnOnce(Self) -> F) {
+    pub(super) fn with<F: Future<Output = ()>>(script: impl FnOnce(Self) -> F) {
         alone(async {
             let (commands, inbox) = unbounded_channel();
             let (outbox, reports) = unbounded_channel();
@@ -42,11 +42,11 @@ impl Agent {
         });
     }
 
-    fn run(&self, order: &CellOrder) {
+    pub(super) fn run(&self, order: &CellOrder) {
         self.send(AgentCommand::Run(Box::new(order.clone())));
     }
 
-    fn send(&self, command: AgentCommand) {
+    pub(super) fn send(&self, command: AgentCommand) {
         self.commands.send(command).unwrap();
     }
 
@@ -58,12 +58,12 @@ impl Agent {
         }
     }
 
-    async fn phase(&mut self, cell: &CellId, phase: Phase) {
+    pub(super) async fn phase(&mut self, cell: &CellId, phase: Phase) {
         let wanted = AgentReport::Phase { cell: cell.clone(), phase };
         self.until(|report| (report == wanted).then_some(())).await;
     }
 
-    async fn result(&mut self) -> CellResult {
+    pub(super) async fn result(&mut self) -> CellResult {
         self.until(|report| match report {
             AgentReport::Ended(result) => Some(*result),
             _ => None,
@@ -104,6 +104,24 @@ fn a_step_keeps_the_result_so_far_and_the_connections() {
         assert_eq!(server.accepted(), 8, "the connections were taken over");
         agent.send(AgentCommand::Shutdown);
         assert_eq!(agent.result().await.cell, second.cell);
+        drop(server);
+    });
+}
+
+#[test]
+fn a_server_is_reached_by_its_name_at_whichever_address_answers() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    Agent::with(|mut agent| async move {
+        let mut order = long_order(&server, "T1-001");
+        if let TargetAddress::Tcp { host, .. } = &mut order.target.address {
+            // It may have an IPv6 address as well, at which nothing listens.
+            *host = "localhost".to_owned();
+        }
+        agent.run(&order);
+        agent.phase(&order.cell, Phase::WarmUp).await;
+        assert_eq!(server.accepted(), 8);
+        agent.send(AgentCommand::Shutdown);
+        assert_eq!(agent.result().await.cell, order.cell);
         drop(server);
     });
 }
@@ -173,4 +191,38 @@ fn when_the_engine_is_gone_everything_stops_at_once() {
         drop(server);
     });
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn connections_are_replaced_before_their_age_and_no_transaction_sees_it() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    for load in [open(200.0, Arrivals::Constant, 8), Load::Closed { connections: 2 }] {
+        let mut order = order(server.target(), load);
+        order.measure_s = 3.0;
+        // Twice as old as one gets at most: none reaches it.
+        order.life.max_age_s = Some(0.8);
+        let before = server.accepted();
+        let ran = super::run(order, super::WRITES);
+        let counts = &ran.result.counts;
+        assert_eq!((counts.failed, counts.retries), (0, 0), "{:?}", ran.result.sqlstates);
+        assert!(ran.result.sqlstates.is_empty(), "{:?}", ran.result.sqlstates);
+        assert_eq!(counts.succeeded, counts.offered);
+        // In 3.3 s each is replaced at 0.76 s at the latest, and never before 0.6 s.
+        let opened = server.accepted() - before;
+        let connections = u64::from(load.connections());
+        assert!((connections * 4..=connections * 7).contains(&opened), "{opened}");
+    }
+}
+
+#[test]
+fn connections_are_opened_at_the_pace_that_is_allowed() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    let mut order = order(server.target(), open(200.0, Arrivals::Constant, 12));
+    order.measure_s = 0.5;
+    (order.life.open_per_second, order.life.open_burst) = (10.0, 4);
+    let begun = Instant::now();
+    let ran = super::run(order, super::READS);
+    // Four at once, eight more at ten a second.
+    assert!(begun.elapsed() > Duration::from_millis(800 + 700), "{:?}", begun.elapsed());
+    assert_eq!((server.accepted(), ran.result.counts.failed), (12, 0));
 }

@@ -3,10 +3,12 @@
 //! The cells run one at a time: two at once on a small machine would measure each other.
 
 mod agent;
+mod attribution;
 mod business;
 mod cells;
 mod fake;
 mod outcomes;
+mod pools;
 mod timing;
 
 use std::{
@@ -51,7 +53,11 @@ fn check(ran: &Ran) {
         assert_eq!(recorded, window.counts.succeeded, "window {seq}");
         in_flight = window.counts.in_flight;
     }
-    assert_eq!(ran.result.counts.violated_identity(0), None);
+    let counts = &ran.result.counts;
+    assert_eq!(counts.violated_identity(0), None);
+    let failed: u64 = ran.result.failed.iter().map(|(_, failed)| failed).sum();
+    assert!(failed <= counts.failed && counts.failed <= failed + counts.never_attempted);
+    assert_eq!(ran.result.unknown.iter().map(|(_, unknown)| unknown).sum::<u64>(), counts.unknown);
     let recorded: u64 = Class::ALL.iter().map(|c| ran.result.classes[*c].response.count()).sum();
     assert_eq!(recorded, ran.result.counts.succeeded, "nothing interpolated, nothing lost");
 }

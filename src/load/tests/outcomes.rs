@@ -110,6 +110,11 @@ fn what_takes_too_long_fails_and_its_connection_is_replaced() {
     let counts = &ran.result.counts;
     assert_eq!((counts.succeeded, counts.failed, counts.unknown), (90, 10, 0));
     assert_eq!(ran.result.sqlstates[TIMEOUT], 10);
+    // A tenth of them took for ever: whatever the rest did, the p95 of all has no bound.
+    assert_eq!(ran.result.failed.product_lookup, 10);
+    let adjusted = ran.result.classes.product_lookup.response.error_adjusted(10);
+    assert!(adjusted.p50.is_some());
+    assert_eq!((adjusted.p95, adjusted.unbounded_from), (None, Some(0.9)));
     assert!(server.accepted() > 8);
 }
 

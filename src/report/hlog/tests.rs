@@ -55,9 +55,11 @@ fn the_measured_span_comes_back_and_only_it() {
         }
     }
     assert_eq!(span.tail, tail);
+    assert_eq!((span.failed.order_create, span.unknown.order_create), (3, 0));
     let runner: &RunnerSample = &span.runner;
     assert_eq!((runner.cpu_percent, runner.host_cpu_percent), (43.0, Some(80.0)));
     assert_eq!((runner.rss_mib, runner.loop_lag.count()), (34.0, 3));
+    assert_eq!(runner.read_lag.count(), 6);
 }
 
 #[test]

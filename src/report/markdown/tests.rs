@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    model::{Reason, ReasonCode, ResourceKind, Verdict},
+    model::{Reason, ReasonCode, ResourceKind, RoundTrips, Verdict},
     report::{
         RemainingItem,
         fixture::{closed, open, record, summary},
@@ -30,9 +30,17 @@ fn differing_conditions_of_compared_cells_are_flagged() {
     let mut other = record("R1-001", closed(64));
     other.conditions.runner = "c6g.4xlarge".to_owned();
     other.conditions.round_trip_ms = Some(5.1);
+    other.conditions.shape.round_trips = RoundTrips::Pipelined;
     let text = markdown(&summary(&[record("D1-001", closed(64)), other]));
     assert!(text.contains("**Conditions differ**"));
     assert!(text.contains("> - runner: m7g.4xlarge (D1-001); c6g.4xlarge (R1-001)"), "{text}");
+    assert!(
+        text.contains(
+            "> - shape of the traffic: prepared, sequential, claim (D1-001); prepared, pipelined, \
+             claim (R1-001)"
+        ),
+        "{text}"
+    );
     assert!(text.contains("> - round trip: 1.712 ms (D1-001) to 5.100 ms (R1-001)"), "{text}");
     assert!(!text.contains("> - zone"));
 }
@@ -64,6 +72,25 @@ fn every_reason_is_told_and_text_from_elsewhere_stays_in_its_cell() {
     assert!(!text.contains("REHEARSAL"));
     assert!(text.contains("remaining_count = 1"));
     assert!(text.contains("| PostgreSQL server | server | made |  |"), "{text}");
+}
+
+#[test]
+fn errors_tails_and_overflow_of_each_cell_are_told() {
+    let text = markdown(&summary(&[record("D1-001", closed(64))]));
+    assert!(text.contains("Who made the slowest 1 %:\n\n- D1-001: p99 "), "{text}");
+    let errors = "| cell | SQLSTATE | count |\n|---|---|---:|\n| D1-001 | 40001 | 2 |\n\
+                  | D1-001 | XX000 | 1 |\n";
+    assert!(text.contains(errors), "{text}");
+    assert!(
+        text.contains("| D1-001 | order create | 120057.8 | unbounded | unbounded | 1 | 0 |"),
+        "{text}"
+    );
+    assert!(text.contains("| D1-001 | all | "), "{text}");
+    assert!(!text.contains("| D1-001 | product lookup | "), "its successes say it all: {text}");
+    assert!(
+        text.contains("**Overflow**: 1 of 12 response times of D1-001 were above 120 s"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -63,11 +63,38 @@ fn latency_is_by_class_and_merged() {
     assert_eq!(cell["classes"]["order_create"]["overflow"], 1);
     assert_eq!(cell["tail"]["percentile"], 0.99);
     assert_eq!(cell["tail"]["blamed"], "database");
+    assert_eq!(cell["tail"]["words"], "p99 120058 ms: 130000 ms database");
+    assert_eq!(cell["tail"]["read_lag_ms"], 0.0);
+    assert_eq!(cell["runner"]["read_lag_ms"]["p50"], 0.05);
+    assert_eq!(cell["runner"]["threads"][1]["thread"], 1);
+    assert_eq!(cell["runner"]["threads"][1]["stalls"], 12);
+    assert_eq!(cell["runner"]["threads"][1]["loop_lag_ms"]["p99"], 152.346);
     assert_eq!(cell["runner"]["cpu_percent"], 40.0);
     for p in ["p50", "p95", "p99", "p999", "max"] {
         let ms = cell["all"]["response_ms"][p].as_f64().unwrap();
         assert!((ms * 1000.0 - (ms * 1000.0).round()).abs() < 1e-6, "{ms} has three decimals");
     }
+}
+
+#[test]
+fn failures_count_as_unbounded_in_the_error_adjusted_percentiles() {
+    let value = serde_json::to_value(summary(&[record("D1-001", closed(16))])).unwrap();
+    let cell = &value["configurations"][0]["cells"][0];
+    // Of ten lookups none failed, of three creates one.
+    let lookup = &cell["classes"]["product_lookup"];
+    assert_eq!((&lookup["failed"], &lookup["unbounded_from"]), (&json!(0), &Value::Null));
+    assert_eq!(lookup["error_adjusted_ms"]["p99"], lookup["response_ms"]["p99"]);
+    let create = &cell["classes"]["order_create"];
+    assert_eq!((&create["failed"], &create["unknown"]), (&json!(1), &json!(0)));
+    assert_eq!(create["unbounded_from"], 0.666_666);
+    assert_eq!(create["error_adjusted_ms"]["p50"], create["response_ms"]["max"]);
+    assert_eq!(create["error_adjusted_ms"]["p95"], Value::Null);
+    let all = &cell["all"];
+    assert_eq!((&all["failed"], &all["unbounded_from"]), (&json!(1), &json!(0.923_076)));
+    assert_eq!(all["error_adjusted_ms"]["p95"], Value::Null);
+    let cancel = &cell["classes"]["order_cancel"];
+    assert_eq!(cancel["error_adjusted_ms"], json!({"p50": null, "p95": null, "p99": null}));
+    assert_eq!(cancel["unbounded_from"], Value::Null);
 }
 
 #[test]

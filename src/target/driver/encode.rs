@@ -2,7 +2,10 @@
 //!
 //! Message formats: PostgreSQL documentation, "Frontend/Backend Protocol", "Message Formats".
 
-use crate::target::session::{BEGIN, COMMIT, ParameterType, ROLLBACK, Request, Statement, Value};
+use crate::target::{
+    session::{BEGIN, COMMIT, ParameterType, ROLLBACK, Request, Statement, Value},
+    spelling::put_number,
+};
 
 /// Every parameter and every column in binary: one format code for all.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
@@ -63,27 +66,6 @@ impl Name {
 const BEGIN_NAME: &str = "begin";
 const COMMIT_NAME: &str = "commit";
 const ROLLBACK_NAME: &str = "rollback";
-
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-fn put_integer(out: &mut Vec<u8>, number: i64) {
-    if number < 0 {
-        out.push(b'-');
-    }
-    put_number(out, number.unsigned_abs());
-}
 
 /// Asks for the statements, and what begins and ends a transaction, to be prepared.
 pub(super) fn prepare(out: &mut Vec<u8>, statements: &[Statement]) {
@@ -188,67 +170,6 @@ fn array_head(out: &mut Vec<u8>, oid: u32, elements: usize) {
     }
 }
 
-/// A request as text, with its values written in it.
-pub(super) fn spelled(out: &mut Vec<u8>, request: &Request<'_>) {
-    match request {
-        Request::Begin => out.extend_from_slice(BEGIN.as_bytes()),
-        Request::Commit => out.extend_from_slice(COMMIT.as_bytes()),
-        Request::Rollback => out.extend_from_slice(ROLLBACK.as_bytes()),
-        Request::Text(sql) => out.extend_from_slice(sql.as_bytes()),
-        Request::Run(statement, values) => {
-            for (piece, parameter) in &statement.pieces {
-                out.extend_from_slice(&statement.sql.as_bytes()[piece.clone()]);
-                if let Some(value) = parameter.and_then(|place| values.get(place)) {
-                    put_literal(out, value);
-                }
-            }
-        }
-    }
-}
-
-/// A value as a literal. Numbers stand in parentheses: `stock + -5` reads well, `stock--5` would
-/// be a comment.
-fn put_literal(out: &mut Vec<u8>, value: &Value<'_>) {
-    match value {
-        Value::Int8(number) => {
-            out.push(b'(');
-            put_integer(out, *number);
-            out.push(b')');
-        }
-        Value::Text(text) => {
-            // Quotes are doubled; a backslash means nothing with standard_conforming_strings,
-            // which every connection of ours has on.
-            out.push(b'\'');
-            for byte in text.bytes() {
-                if byte == b'\'' {
-                    out.push(b'\'');
-                }
-                out.push(byte);
-            }
-            out.push(b'\'');
-        }
-        Value::Int8s(numbers) => {
-            put_array(out, numbers.iter().copied(), "bigint");
-        }
-        Value::Int4s(numbers) => {
-            put_array(out, numbers.iter().map(|number| i64::from(*number)), "integer");
-        }
-    }
-}
-
-fn put_array(out: &mut Vec<u8>, numbers: impl Iterator<Item = i64>, element: &str) {
-    out.extend_from_slice(b"'{");
-    for (place, number) in numbers.enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        put_integer(out, number);
-    }
-    out.extend_from_slice(b"}'::");
-    out.extend_from_slice(element.as_bytes());
-    out.extend_from_slice(b"[]");
-}
-
 /// A length as the protocol has it; ours are far below its bound.
 fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -261,20 +182,6 @@ fn short(number: usize) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_are_written_in_their_places() {
-        let sql = "SELECT $2, $1 WHERE a = ANY($3) AND b = $4";
-        let statement = Statement::new(3, sql.into(), &[]);
-        let values =
-            [Value::Int8(-5), Value::Text("it's"), Value::Int8s(&[1, -2]), Value::Int4s(&[])];
-        let mut out = Vec::new();
-        spelled(&mut out, &Request::Run(&statement, &values));
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "SELECT 'it''s', (-5) WHERE a = ANY('{1,-2}'::bigint[]) AND b = '{}'::integer[]"
-        );
-    }
 
     #[test]
     fn lengths_count_themselves_in_messages_and_not_in_values() {

@@ -26,6 +26,7 @@ use transport::Transport;
 use super::{
     ConnectError,
     session::{Format, Replies, Request, ServerError, Session, SessionError, Statement, TripError},
+    spelling::spelled,
 };
 use crate::model::{RoundTrips, Secret, Statements, TargetSpec, monotonic_ns};
 
@@ -112,17 +113,6 @@ impl Driver {
         self.converse(&[]).await
     }
 
-    /// When the first byte since the last time was handed to the system, in nanoseconds of the
-    /// monotonic clock.
-    pub const fn take_first_sent(&mut self) -> Option<u64> {
-        self.first_sent.take()
-    }
-
-    /// How long replies lay unread since the last time.
-    pub fn take_read_lag(&mut self) -> ReadLag {
-        self.transport.take_lag()
-    }
-
     /// Watches an idle connection: ready once it has ended.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -195,7 +185,7 @@ impl Driver {
                 if place > 0 {
                     out.push(b';');
                 }
-                encode::spelled(out, request);
+                spelled(out, request);
             }
             out.push(0);
         });
@@ -330,5 +320,13 @@ impl Session for Driver {
 
     fn commit_sent(&self) -> bool {
         self.commit_sent
+    }
+
+    fn take_first_sent(&mut self) -> Option<u64> {
+        self.first_sent.take()
+    }
+
+    fn take_read_lag(&mut self) -> ReadLag {
+        self.transport.take_lag()
     }
 }
