@@ -90,6 +90,18 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Measure what this machine can generate, against a database that is none; about a minute
+    #[command(
+        after_help = "Example: rampdeck calibrate\n         rampdeck calibrate --seconds 10 --json"
+    )]
+    Calibrate {
+        /// Length of each of the 25 or so steps, 1 to 600
+        #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = step_seconds)]
+        seconds: f64,
+        /// As JSON; what is under way goes to standard error
+        #[arg(long)]
+        json: bool,
+    },
     /// Work with plans
     Plan {
         #[command(subcommand)]
@@ -150,4 +162,9 @@ pub struct ScreenArgs {
     /// A key map that changes what it names, on top of the default
     #[arg(long, value_name = "FILE")]
     pub keymap: Option<PathBuf>,
+}
+
+fn step_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (1.0..=600.0).contains(seconds));
+    seconds.ok_or_else(|| "allowed: 1 to 600 seconds".to_owned())
 }

@@ -18,6 +18,7 @@ macro_rules! tell {
 }
 
 mod args;
+mod calibrate;
 mod client;
 mod headless;
 mod output;
@@ -143,6 +144,7 @@ async fn operator_command(command: Command) -> Result<u8> {
         Command::Teardown { run, yes, urls } => teardown::run(&run, yes, &urls).await,
         Command::Verify { run, urls } => teardown::verify(&run, &urls).await,
         Command::Runs { json } => status::list(json),
+        Command::Calibrate { seconds, json } => calibrate::run(seconds, json).await,
         Command::Plan { command: PlanCommand::Check { plan, overrides } } => {
             status::check_plan(&PlanSource::File(plan), &overrides)
         }

@@ -13,7 +13,7 @@ use color_eyre::eyre::{Context, Result, bail};
 use super::{
     Usage,
     args::RunArgs,
-    has_terminal, headless,
+    calibrate, has_terminal, headless,
     registry::{self, Entry},
 };
 use crate::{
@@ -30,7 +30,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// For glibc, in the engine and its children: what is a histogram or larger goes back to the system
 /// when it is freed, so that resident memory is what is in use, and growth can be seen. Its own
 /// threshold rises with use, and memory then wavers by some MiB.
-const STEADY_MEMORY: [(&str, &str); 3] = [
+pub const STEADY_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
     ("MALLOC_TRIM_THRESHOLD_", "131072"),
     ("MALLOC_ARENA_MAX", "1"),
@@ -63,6 +63,7 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
         overrides: args.overrides,
         require_pass: args.require.is_some(),
         expect_console: console,
+        calibration: calibrate::of_this_machine(),
     };
     let mut entry =
         Entry { run: id, plan: plan.name, folder, socket, started: UnixMs::now(), engine: None };

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cost::{AttemptRates, Guard, Meter},
-    model::{AgentStatus, EventKind, RunHeader, RunId, RunState, UnixMs},
+    model::{AgentStatus, Calibration, EventKind, RunHeader, RunId, RunState, UnixMs},
     plan::{self, PlanSource},
     provider,
     report::RunFolder,
@@ -46,6 +46,9 @@ pub struct Launch {
     pub require_pass: bool,
     /// A console will come: the end of the plan waits for the operator.
     pub expect_console: bool,
+    /// What this machine was calibrated for, where it was with this build.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
 }
 
 /// Why an engine could not run.
@@ -77,6 +80,9 @@ pub async fn run(launch: Launch) -> Result<u8, EngineError> {
     let folder = RunFolder::open(&launch.folder).map_err(|e| in_folder(e.to_string()))?;
     let _lock = own(&folder)?;
     folder.write_plan(&plan::to_toml(&plan)).map_err(|e| in_folder(e.to_string()))?;
+    if let Some(calibration) = &launch.calibration {
+        folder.write_calibration(calibration).map_err(|e| in_folder(e.to_string()))?;
+    }
     let last = folder
         .read_journal()
         .map(|journal| (journal.last_seq(), journal.last_epoch()))

@@ -1,5 +1,19 @@
 //! What the engine says of the machine that it runs on.
 
+use crate::model::Machine;
+
+/// This machine and build, as calibrations are kept by.
+#[must_use]
+pub fn machine() -> Machine {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Machine {
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        cpu: processor_model().unwrap_or_default(),
+        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+        build: super::build().to_owned(),
+    }
+}
+
 /// The runner's type for the record: processors, system and architecture, for example
 /// `2 × Intel(R) Xeon(R) Processor, Linux 6.1.0 x86_64`.
 pub fn runner_description() -> String {

@@ -5,6 +5,7 @@
 //! through channels; none of them holds run state.
 
 mod agent;
+mod calibrate;
 mod cells;
 mod clients;
 mod commands;
@@ -23,7 +24,9 @@ mod supervisor;
 mod teardown;
 mod verdict;
 
+pub use calibrate::{CalibrateError, CalibrateSettings, calibrate};
 pub use launch::{EngineError, Launch, run};
+pub use machine::machine;
 pub use setup::{SchemaTargets, schema_targets, target_of};
 pub use verdict::{JudgeInput, judge};
 

@@ -1,6 +1,7 @@
 //! From a cell's end to its place in the record: checked, judged, written.
 
 use super::{
+    calibrate,
     live::{Tracker, latency, per_second, percent},
     supervisor::{CheckingCell, Cut, Supervisor},
     verdict::{JudgeInput, judge},
@@ -20,6 +21,7 @@ impl Supervisor {
             build: self.header.build.clone(),
             beside: tracker.beside.iter().cloned().collect(),
             shape: tracker.order.shape,
+            calibrated: None,
         }
     }
 
@@ -103,9 +105,14 @@ impl Supervisor {
         checking: CheckingCell,
         invariants: Option<InvariantReport>,
     ) -> CellRecord {
-        let CheckingCell { request, attempt, conditions, result, cut } = checking;
+        let CheckingCell { request, attempt, mut conditions, result, cut } = checking;
+        conditions.calibrated = self
+            .launch
+            .calibration
+            .as_ref()
+            .and_then(|calibration| calibrate::compare(calibration, &self.plan.mix, &result));
         let (cut, stepped) = interruption(cut, &result, request.measure_s);
-        let (verdict, reasons) = judge(&JudgeInput {
+        let (verdict, mut reasons) = judge(&JudgeInput {
             slo: &self.plan.slo,
             mix: &self.plan.mix,
             result: &result,
@@ -115,6 +122,7 @@ impl Supervisor {
             cut: cut.as_ref(),
             stepped: stepped.as_ref(),
         });
+        reasons.extend(conditions.calibrated.as_ref().and_then(calibrate::remark));
         CellRecord {
             configuration: self.configurations[at].plan.id.clone(),
             stage: request.stage,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CellId, ConfigurationId, Counts, Load, PartRecordings, PerClass, Reason, RunnerSample, Shape,
-    TailSums, UnixMs, Verdict,
+    Calibrated, CellId, ConfigurationId, Counts, Load, PartRecordings, PerClass, Reason,
+    RunnerSample, Shape, TailSums, UnixMs, Verdict,
 };
 
 /// How a cell's load came to its end.
@@ -73,6 +73,9 @@ pub struct Conditions {
     /// The shape of its traffic.
     #[serde(default)]
     pub shape: Shape,
+    /// Its load beside what the runner was calibrated for; `None` without a calibration.
+    #[serde(default)]
+    pub calibrated: Option<Calibrated>,
 }
 
 /// What the checks of the business found.

@@ -3,6 +3,7 @@
 //! Everything here can be written to a frame, the journal or `summary.json`. This room knows no
 //! other room of ours: every other room knows it.
 
+mod calibration;
 mod cell;
 mod class;
 mod command;
@@ -26,6 +27,7 @@ mod time;
 mod verdict;
 mod window;
 
+pub use calibration::{Calibrated, Calibration, ConnectionCost, Machine, StartLag, Throughput};
 pub use cell::{Acknowledged, CellEnd, CellRecord, CellResult, Conditions, InvariantReport};
 pub use class::{Class, PerClass};
 pub use command::{Command, RateStep, When};

@@ -73,6 +73,8 @@ pub enum ReasonCode {
     NotRun,
     /// Information: other cells ran on the same runner at the same time.
     SideBySide,
+    /// Information: close to what the runner was calibrated for.
+    Calibration,
     /// Information: latency is added and prices are simulated.
     Rehearsal,
 }

@@ -47,6 +47,7 @@ pub(super) fn conditions() -> Conditions {
         build: "0.1.0".to_owned(),
         beside: Vec::new(),
         shape: Shape::default(),
+        calibrated: None,
     }
 }
 

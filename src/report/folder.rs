@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     CellHeader, CellLog, HlogWriter, Journal, JournalReader, ReportError, Summary, hlog, summary,
 };
-use crate::model::{CellId, CellRecord};
+use crate::model::{Calibration, CellId, CellRecord};
 
 const JOURNAL: &str = "journal.jsonl";
 const CELLS: &str = "cells";
@@ -74,6 +74,12 @@ impl RunFolder {
         self.path.join("summary.json")
     }
 
+    /// What the runner was calibrated for, where it was.
+    #[must_use]
+    pub fn calibration(&self) -> PathBuf {
+        self.path.join("calibration.json")
+    }
+
     /// The engine's log.
     #[must_use]
     pub fn engine_log(&self) -> PathBuf {
@@ -104,6 +110,14 @@ impl RunFolder {
     /// When the file cannot be written.
     pub fn write_plan(&self, text: &str) -> Result<(), ReportError> {
         write_whole(&self.plan(), text.as_bytes())
+    }
+
+    /// Writes what the runner was calibrated for.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_calibration(&self, calibration: &Calibration) -> Result<(), ReportError> {
+        write_json(&self.calibration(), calibration)
     }
 
     /// Opens the journal for writing.

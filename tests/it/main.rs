@@ -1,6 +1,7 @@
 //! Whole behaviour, through the `rampdeck` binary, on a real PostgreSQL.
 
 mod attribution;
+mod calibrate;
 mod console;
 mod contract;
 mod faults;

@@ -13,7 +13,7 @@ use crate::{
     load::collector,
     model::{
         AgentCommand, AgentReport, Arrivals, CellEnd, CellId, CellOrder, CellResult,
-        ConfigurationId, Load, Phase,
+        ConfigurationId, Load, Phase, TargetAddress,
     },
 };
 
@@ -104,6 +104,24 @@ fn a_step_keeps_the_result_so_far_and_the_connections() {
         assert_eq!(server.accepted(), 8, "the connections were taken over");
         agent.send(AgentCommand::Shutdown);
         assert_eq!(agent.result().await.cell, second.cell);
+        drop(server);
+    });
+}
+
+#[test]
+fn a_server_is_reached_by_its_name_at_whichever_address_answers() {
+    let server = FakeServer::start(|_| Reply::Rows(1));
+    Agent::with(|mut agent| async move {
+        let mut order = long_order(&server, "T1-001");
+        if let TargetAddress::Tcp { host, .. } = &mut order.target.address {
+            // It may have an IPv6 address as well, at which nothing listens.
+            *host = "localhost".to_owned();
+        }
+        agent.run(&order);
+        agent.phase(&order.cell, Phase::WarmUp).await;
+        assert_eq!(server.accepted(), 8);
+        agent.send(AgentCommand::Shutdown);
+        assert_eq!(agent.result().await.cell, order.cell);
         drop(server);
     });
 }

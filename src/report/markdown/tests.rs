@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    model::{Reason, ReasonCode, ResourceKind, Verdict},
+    model::{Reason, ReasonCode, ResourceKind, RoundTrips, Verdict},
     report::{
         RemainingItem,
         fixture::{closed, open, record, summary},
@@ -30,9 +30,17 @@ fn differing_conditions_of_compared_cells_are_flagged() {
     let mut other = record("R1-001", closed(64));
     other.conditions.runner = "c6g.4xlarge".to_owned();
     other.conditions.round_trip_ms = Some(5.1);
+    other.conditions.shape.round_trips = RoundTrips::Pipelined;
     let text = markdown(&summary(&[record("D1-001", closed(64)), other]));
     assert!(text.contains("**Conditions differ**"));
     assert!(text.contains("> - runner: m7g.4xlarge (D1-001); c6g.4xlarge (R1-001)"), "{text}");
+    assert!(
+        text.contains(
+            "> - shape of the traffic: prepared, sequential, claim (D1-001); prepared, pipelined, \
+             claim (R1-001)"
+        ),
+        "{text}"
+    );
     assert!(text.contains("> - round trip: 1.712 ms (D1-001) to 5.100 ms (R1-001)"), "{text}");
     assert!(!text.contains("> - zone"));
 }

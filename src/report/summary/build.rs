@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     model::{
-        Basis, Blamed, CellRecord, CellResult, Class, ConfigurationId, CostLine, CostStatus,
-        Counts, Load, Money, Part, PartRecordings, PerClass, Quantiles, RunHeader, RunnerSample,
-        TeardownItem, TeardownStatus, ThreadSample, Tps, UnixMs,
+        Basis, Blamed, Calibrated, CellRecord, CellResult, Class, ConfigurationId, CostLine,
+        CostStatus, Counts, Load, Money, Part, PartRecordings, PerClass, Quantiles, RunHeader,
+        RunnerSample, TeardownItem, TeardownStatus, ThreadSample, Tps, UnixMs,
     },
     report::{TAIL_QUANTILE, tail_words},
 };
@@ -94,6 +94,15 @@ pub(in crate::report) fn place_cells(
     }
 }
 
+fn calibrated(exact: Calibrated) -> Calibrated {
+    Calibrated {
+        rate: rounded(exact.rate),
+        highest_rate: rounded(exact.highest_rate),
+        cpu_us: rounded(exact.cpu_us),
+        calibrated_cpu_us: rounded(exact.calibrated_cpu_us),
+    }
+}
+
 /// Makes the summary of one cell.
 #[must_use]
 pub fn cell_summary(record: &CellRecord) -> CellSummary {
@@ -119,6 +128,7 @@ pub fn cell_summary(record: &CellRecord) -> CellSummary {
             build: conditions.build.clone(),
             beside: conditions.beside.clone(),
             shape: conditions.shape,
+            calibrated: conditions.calibrated.map(calibrated),
         },
         counts: result.counts,
         sqlstates: result.sqlstates.clone(),

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{ReportError, folder::read_json};
 use crate::model::{
-    Arrivals, Basis, Blamed, CellId, ConfigurationId, CostLine, Counts, Money, PerClass, Quantiles,
-    Reason, ResourceKind, RunId, Shape, Slo, Tps, Verdict,
+    Arrivals, Basis, Blamed, Calibrated, CellId, ConfigurationId, CostLine, Counts, Money,
+    PerClass, Quantiles, Reason, ResourceKind, RunId, Shape, Slo, Tps, Verdict,
 };
 
 pub(super) use build::place_cells;
@@ -121,6 +121,9 @@ pub struct ConditionsSummary {
     pub beside: Vec<ConfigurationId>,
     #[serde(default)]
     pub shape: Shape,
+    /// `None` where the runner had no calibration.
+    #[serde(default)]
+    pub calibrated: Option<Calibrated>,
 }
 
 /// Latency of one transaction class, or of all of them.
