@@ -25,6 +25,7 @@ mod verdict;
 
 pub use launch::{EngineError, Launch, run};
 pub use setup::{SchemaTargets, schema_targets, target_of};
+pub use verdict::{JudgeInput, judge};
 
 /// Version and commit of this build, as records carry it.
 #[must_use]
