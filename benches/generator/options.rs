@@ -23,6 +23,10 @@ pub struct Options {
     /// Append the table to this file, as Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Have PostgreSQL log every statement to this file, to compare what the peers send; the
+    /// figures are then of no use
+    #[arg(long, value_name = "FILE")]
+    pub statements: Option<PathBuf>,
     /// What cargo bench says to every benchmark
     #[arg(long, hide = true)]
     bench: bool,

@@ -27,7 +27,7 @@ pub fn pipelined() -> Shape {
 }
 
 pub fn reads(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let postgres = Postgres::start(&[])?;
+    let postgres = Postgres::start(options)?;
     for connections in READ_CONNECTIONS {
         let mut agent = Agent::new(postgres.target(), LOOKUPS, Shape::default());
         let mut peer = Pgbench::reads(postgres.server())?;
@@ -39,7 +39,7 @@ pub fn reads(options: &Options, report: &mut Report) -> Result<(), Failure> {
 }
 
 pub fn pipelined_reads(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let postgres = Postgres::start(&[])?;
+    let postgres = Postgres::start(options)?;
     for connections in READ_CONNECTIONS {
         let mut agent = Agent::new(postgres.target(), LOOKUPS, pipelined());
         let mut peer = Pgbench::pipelined_reads(postgres.server())?;
@@ -51,14 +51,14 @@ pub fn pipelined_reads(options: &Options, report: &mut Report) -> Result<(), Fai
 }
 
 pub fn mix(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let postgres = Postgres::start(&[])?;
-    let mut peer = Pgbench::mix(postgres.server())?;
+    let postgres = Postgres::start(options)?;
+    let mut peer = Pgbench::mix(postgres.server(), Some(&postgres))?;
     mix_beside(3, MIX, options, report, &postgres, &mut peer)
 }
 
 pub fn mix_in_python(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let postgres = Postgres::start(&[])?;
-    let mut peer = Psycopg::new(postgres.server())?;
+    let postgres = Postgres::start(options)?;
+    let mut peer = Psycopg::new(&postgres)?;
     mix_beside(4, MIX_IN_PYTHON, options, report, &postgres, &mut peer)
 }
 
@@ -92,18 +92,16 @@ impl Peer for Counted<'_> {
     }
 
     fn run(&mut self, load: Load) -> Result<Sample, Failure> {
-        let before = self.postgres.rows()?;
+        let before = self.postgres.written()?;
         let sample = self.peer.run(load)?;
-        let after = self.postgres.rows()?;
-        let [orders, ledger, receipts] = [0, 1, 2].map(|at| after[at] - before[at]);
-        let whole_run = f64::from(load.seconds + super::sample::WARM_UP_S + 1) * load.rate;
+        let after = self.postgres.written()?;
+        let [ledger, creates, cancels] = [0, 1, 2].map(|at| after[at] - before[at]);
         println!(
-            "    {:9} wrote {orders} orders, {ledger} ledger entries, {receipts} receipts: {:.3}, \
-             {:.3} and {:.3} for each transaction",
+            "    {:9} committed {creates} creates and {cancels} cancels: {:.3} cancels for each \
+             create, {:.3} ledger entries each",
             self.name(),
-            orders as f64 / whole_run,
-            ledger as f64 / whole_run,
-            receipts as f64 / whole_run,
+            cancels as f64 / creates as f64,
+            ledger as f64 / (creates + cancels) as f64,
         );
         Ok(sample)
     }

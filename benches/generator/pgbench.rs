@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{
     Failure,
-    postgres::program,
+    postgres::{MOST_LINES, PREMADE, Postgres, program},
     process::{Owned, processors},
     sample::{Load, Peer, Sample, Span, WARM_UP_S},
 };
@@ -33,8 +33,6 @@ pub const CUSTOMERS: u32 = 10_000;
 /// Above the ids of the loaded orders; each run takes a range of its own.
 pub const FIRST_ID: u64 = 1 << 40;
 pub const IDS: u64 = 1 << 34;
-/// An order has one to this many lines.
-const MOST_LINES: u32 = 4;
 
 /// Variables that stay as they are: what the agent computes from rows that it has read, pgbench
 /// is given.
@@ -66,15 +64,17 @@ const CONSTANTS: &[&str] = &[
 ];
 
 /// pgbench with one set of scripts.
-pub struct Pgbench {
+pub struct Pgbench<'a> {
     server: Server,
+    /// Where orders are to be made before each run.
+    premade_in: Option<&'a Postgres>,
     scripts: Vec<(PathBuf, u32)>,
-    /// In which the scripts are, and pgbench's complaints.
-    folder: TempDir,
+    /// In which the scripts are.
+    _folder: TempDir,
     runs: u64,
 }
 
-impl Pgbench {
+impl<'a> Pgbench<'a> {
     /// The read transaction, each statement a round trip.
     pub fn reads(server: Server) -> Result<Self, Failure> {
         Self::new(server, &[("read", include_str!("../scripts/read.sql").into(), 1)])
@@ -86,8 +86,9 @@ impl Pgbench {
         Self::new(server, &[("read_pipelined", script, 1)])
     }
 
-    /// The order mix 40/30/20/10; creates and cancels are one script for each number of lines.
-    pub fn mix(server: Server) -> Result<Self, Failure> {
+    /// The order mix 40/30/20/10; creates and cancels are one script for each number of lines. The
+    /// orders that the first cancels take are made in `premade_in`; the null endpoint has any.
+    pub fn mix(server: Server, premade_in: Option<&'a Postgres>) -> Result<Self, Failure> {
         let mut scripts = vec![
             ("lookup".to_owned(), include_str!("../scripts/read.sql").to_owned(), 80),
             ("history".to_owned(), include_str!("../scripts/history.sql").to_owned(), 60),
@@ -100,7 +101,7 @@ impl Pgbench {
         }
         let scripts: Vec<_> =
             scripts.iter().map(|(name, text, weight)| (&**name, text.clone(), *weight)).collect();
-        Self::new(server, &scripts)
+        Ok(Self { premade_in, ..Self::new(server, &scripts)? })
     }
 
     fn new(server: Server, scripts: &[(&str, String, u32)]) -> Result<Self, Failure> {
@@ -113,13 +114,16 @@ impl Pgbench {
                 Ok((path, *weight))
             })
             .collect::<Result<_, std::io::Error>>()?;
-        Ok(Self { server, scripts, folder, runs: 0 })
+        Ok(Self { server, premade_in: None, scripts, _folder: folder, runs: 0 })
     }
 
     fn command(&mut self, load: Load) -> Result<Command, Failure> {
         self.runs += 1;
         // Unlike any earlier run's on the same database.
         let base = FIRST_ID + (u64::from(std::process::id() % 1_000) * 100 + self.runs) * IDS;
+        if let Some(postgres) = self.premade_in {
+            postgres.premake(base, load.connections)?;
+        }
         let threads = processors().min(usize::try_from(load.connections)?);
         let mut command = Command::new(program("pgbench")?);
         command
@@ -131,7 +135,8 @@ impl Pgbench {
             .args(["-D", &format!("products={PRODUCTS}"), "-D", &format!("customers={CUSTOMERS}")])
             .args(CONSTANTS.iter().flat_map(|constant| ["-D", constant]));
         for lines in 1..=MOST_LINES {
-            command.args(["-D", &format!("made_{lines}=0"), "-D", &format!("cancelled_{lines}=0")]);
+            let made = format!("made_{lines}={PREMADE}");
+            command.args(["-D", &made, "-D", &format!("cancelled_{lines}=0")]);
         }
         for (path, weight) in &self.scripts {
             command.arg("-f").arg(format!("{}@{weight}", path.display()));
@@ -177,10 +182,16 @@ fn fill(template: &str, lines: u32, first_entry: u32) -> String {
         ("{refunds}", all("refund")),
     ]
     .iter()
-    .fold(template.to_owned(), |text, (name, value)| text.replace(name, value))
+    .fold(without_comments(template), |text, (name, value)| text.replace(name, value))
 }
 
-impl Peer for Pgbench {
+/// The comments of a template speak of what is filled in.
+fn without_comments(template: &str) -> String {
+    let lines = template.lines().filter(|line| !line.starts_with("--"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+impl Peer for Pgbench<'_> {
     fn name(&self) -> &'static str {
         "pgbench"
     }
@@ -209,7 +220,6 @@ impl Peer for Pgbench {
         stdout.read_to_string(&mut said)?;
         let status = process.ended_within(Duration::from_secs(20))?;
         if !status.success() {
-            let _ = self.folder.path();
             return Err(format!("pgbench: {status}: {complaints}").into());
         }
         span.sample()

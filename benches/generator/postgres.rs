@@ -15,7 +15,13 @@ use rampdeck::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::{Failure, agent::SCALE, pgbench::Server, process::Owned};
+use super::{
+    Failure,
+    agent::SCALE,
+    options::Options,
+    pgbench::{CUSTOMERS, Server},
+    process::Owned,
+};
 
 /// The schema that the scripts name.
 pub const SCHEMA: &str = "shop";
@@ -38,6 +44,17 @@ const SETTINGS: &[&str] = &[
     "max_wal_size=4GB",
 ];
 
+/// For looking at what peers send; the figures are then of no use.
+const LOGGING: &[&str] = &["log_statement=all", "log_line_prefix=%a %x "];
+
+/// Orders made in advance for each client and each number of lines, so that its first cancels find
+/// one: pgbench's and psycopg's clients cancel only their own.
+pub const PREMADE: u32 = 10;
+/// Lines that an order may have at most.
+pub const MOST_LINES: u32 = 4;
+/// How far the ids of the orders of one client and number of lines reach.
+pub const IDS_OF_A_CLIENT: u64 = 1_000_000;
+
 pub struct Postgres {
     process: Owned,
     folder: TempDir,
@@ -45,8 +62,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server and loads the data. `extra` are settings beside the usual ones.
-    pub fn start(extra: &[String]) -> Result<Self, Failure> {
+    /// Starts a server and loads the data.
+    pub fn start(options: &Options) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("rd-bench-").tempdir_in("/tmp")?;
         if let Some((uid, gid)) = account() {
             chown(folder.path(), Some(uid), Some(gid))?;
@@ -62,10 +79,12 @@ impl Postgres {
         let mut server = unprivileged(&program("postgres")?);
         server.arg("-D").arg(&data).args(["-p", &PORT.to_string()]);
         server.arg("-c").arg(format!("unix_socket_directories={}", folder.path().display()));
-        for setting in SETTINGS.iter().map(|s| (*s).to_owned()).chain(extra.iter().cloned()) {
-            server.args(["-c", &setting]);
-        }
-        let log = fs::File::create(folder.path().join("log"))?;
+        let logging = if options.statements.is_some() { LOGGING } else { &[] };
+        server.args(SETTINGS.iter().chain(logging).flat_map(|setting| ["-c", setting]));
+        let log = match &options.statements {
+            Some(path) => fs::OpenOptions::new().create(true).append(true).open(path)?,
+            None => fs::File::create(folder.path().join("log"))?,
+        };
         let process = Owned(server.stdout(Stdio::null()).stderr(log).spawn()?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let postgres = Self { process, folder, runtime };
@@ -101,14 +120,39 @@ impl Postgres {
         })
     }
 
-    /// Orders, ledger entries and receipts that are in the database now.
-    pub fn rows(&self) -> Result<[i64; 3], Failure> {
+    /// Makes [`PREMADE`] orders for each client and number of lines: the orders of `client` with
+    /// `lines` lines have ids from `base + (client * 4 + lines) * IDS_OF_A_CLIENT + 1` on.
+    pub fn premake(&self, base: u64, clients: u32) -> Result<(), Failure> {
+        let ids = format!(
+            "SELECT {base} + (client * {MOST_LINES} + lines) * {IDS_OF_A_CLIENT} + n AS id, lines \
+             FROM generate_series(0, {clients} - 1) client, generate_series(1, {MOST_LINES}) lines, \
+             generate_series(1, {PREMADE}) n"
+        );
+        let orders = format!(
+            "INSERT INTO shop.orders (order_id, customer_id, status, total_cents, created_at) \
+             SELECT id, 1 + id % {CUSTOMERS}, 'placed', 3998 * lines, now() FROM ({ids}) made"
+        );
+        let items = format!(
+            "INSERT INTO shop.order_items (order_id, line_no, product_id, quantity, price_cents) \
+             SELECT id, line, line * 400 + id % 400, 2, 1999 FROM ({ids}) made, \
+             generate_series(1, lines) line"
+        );
+        self.runtime.block_on(async {
+            let client = target::session(&self.target()).await?;
+            client.batch_execute(&orders).await?;
+            Ok(client.batch_execute(&items).await?)
+        })
+    }
+
+    /// Ledger entries and receipts of creates and of cancels that are in the database now.
+    pub fn written(&self) -> Result<[i64; 3], Failure> {
         self.runtime.block_on(async {
             let client = target::session(&self.target()).await?;
             let row = client
                 .query_one(
-                    "SELECT (SELECT count(*) FROM shop.orders), \
-                     (SELECT count(*) FROM shop.ledger), (SELECT count(*) FROM shop.receipts)",
+                    "SELECT (SELECT count(*) FROM shop.ledger), \
+                     count(*) FILTER (WHERE kind = 'create'), \
+                     count(*) FILTER (WHERE kind = 'cancel') FROM shop.receipts",
                     &[],
                 )
                 .await?;

@@ -8,6 +8,7 @@ use std::{
 use super::{
     Failure,
     pgbench::{CUSTOMERS, FIRST_ID, IDS, PRODUCTS, Server},
+    postgres::{IDS_OF_A_CLIENT, MOST_LINES, PREMADE, Postgres},
     process::Owned,
     sample::{Load, Peer, Sample, Span, WARM_UP_S},
 };
@@ -16,15 +17,15 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/scripts/order
 /// Ranges of ids beyond any of pgbench's.
 const FIRST_RANGE: u64 = 110_000;
 
-pub struct Psycopg {
-    server: Server,
+pub struct Psycopg<'a> {
+    postgres: &'a Postgres,
     runs: u64,
 }
 
-impl Psycopg {
+impl<'a> Psycopg<'a> {
     /// # Errors
     /// When python3 or its psycopg 3 is not there.
-    pub fn new(server: Server) -> Result<Self, Failure> {
+    pub fn new(postgres: &'a Postgres) -> Result<Self, Failure> {
         let probe = Command::new("python3")
             .args(["-c", "import psycopg; print(psycopg.__version__, psycopg.pq.__impl__)"])
             .current_dir("/")
@@ -32,14 +33,14 @@ impl Psycopg {
         match probe {
             Ok(done) if done.status.success() => {
                 println!("  psycopg {}", String::from_utf8_lossy(&done.stdout).trim());
-                Ok(Self { server, runs: 0 })
+                Ok(Self { postgres, runs: 0 })
             }
             _ => Err("python3 has no psycopg 3 (pip install 'psycopg[binary]')".into()),
         }
     }
 }
 
-impl Peer for Psycopg {
+impl Peer for Psycopg<'_> {
     fn name(&self) -> &'static str {
         "psycopg"
     }
@@ -47,13 +48,18 @@ impl Peer for Psycopg {
     fn run(&mut self, load: Load) -> Result<Sample, Failure> {
         self.runs += 1;
         let range = FIRST_RANGE + u64::from(std::process::id() % 1_000) * 100 + self.runs;
-        let Server { host, port, user, database } = &self.server;
+        let base = FIRST_ID + range * IDS;
+        self.postgres.premake(base, load.connections)?;
+        let Server { host, port, user, database } = self.postgres.server();
         let given = serde_json::json!({
             "conninfo": format!("host={host} port={port} user={user} dbname={database}"),
             "rate": load.rate,
             "connections": load.connections,
             "seconds": WARM_UP_S + load.seconds + 2,
-            "base": FIRST_ID + range * IDS,
+            "base": base,
+            "ids_of_a_client": IDS_OF_A_CLIENT,
+            "premade": PREMADE,
+            "most_lines": MOST_LINES,
             "customers": CUSTOMERS,
             "products": PRODUCTS,
         });

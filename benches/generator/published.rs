@@ -39,7 +39,7 @@ pub fn carried(options: &Options, report: &mut Report) -> Result<(), Failure> {
         let what = format!("D1's latencies, {CONNECTIONS} connections, order mix at {rate}/s");
         let agent = Agent::new(endpoint.target(), Mix::default(), Shape::default());
         let mut agent = Watched { agent, figures: Figures::default() };
-        let mut peer = Pgbench::mix(endpoint.server())?;
+        let mut peer = Pgbench::mix(endpoint.server(), None)?;
         pairs(5, &what, options, report, load, (&mut agent, &mut peer), || Ok(()))?;
         agent.figures.tell(&what, report);
     }

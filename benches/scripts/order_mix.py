@@ -1,6 +1,8 @@
 """The order mix in psycopg 3: an open loop with seeded Poisson arrivals, one thread to a connection.
 
-Arguments, as JSON in the first one: conninfo, rate, connections, seconds, base, customers, products.
+Its first argument is a JSON object: conninfo, rate, connections, seconds, customers, products, and
+how ids go: base, ids_of_a_client, most_lines, and how many orders were premade for each client and
+number of lines.
 Each second it prints "completed failed" of that second; whoever starts it measures its processor
 time. Threads rather than asyncio: psycopg's waiting is then a poll in C, not two changes of an event
 loop's readers for each statement.
@@ -61,6 +63,9 @@ ITEMS_OF_ORDER = (
 CANCEL_ORDER = (
     "UPDATE \"shop\".orders SET status = 'cancelled' WHERE order_id = %s AND status = 'placed'"
 )
+# Serialization failures and deadlocks.
+CONFLICTS = ("40001", "40P01")
+MOST_TRIES = 8
 RECEIPT = 'SELECT FROM "shop".receipts WHERE business_id = %s'
 
 
@@ -75,59 +80,79 @@ class Worker:
             given["conninfo"], autocommit=True, prepare_threshold=0
         )
         self.cursor = self.connection.cursor()
-        self.next_order = given["base"] + number * 1_000_000
-        self.open_orders = []
+        lines = given["most_lines"]
+        first = [
+            given["base"] + (number * lines + line) * given["ids_of_a_client"]
+            for line in range(1, lines + 1)
+        ]
+        self.open_orders = [
+            id + n for n in range(1, given["premade"] + 1) for id in first
+        ]
+        self.next_order = first[0] + given["premade"]
         self.completed = 0
         self.failed = 0
 
     def run(self, arrivals):
         while arrivals.get() is not None:
-            try:
-                self.transaction()
-            except psycopg.errors.SerializationFailure:
-                self.cursor.execute("ROLLBACK")
+            if not self.succeeds(self.draw()):
                 self.failed += 1
             self.completed += 1
 
-    def transaction(self):
+    def succeeds(self, transaction):
+        """Runs a transaction, after a conflict again with the same inputs."""
+        for _ in range(MOST_TRIES):
+            try:
+                transaction()
+                return True
+            except psycopg.errors.OperationalError as error:
+                if error.sqlstate not in CONFLICTS:
+                    raise
+                self.cursor.execute("ROLLBACK")
+        return False
+
+    def draw(self):
+        """The next transaction, with its inputs."""
         share = self.random.randrange(100)
         if share < 40:
-            self.lookup()
-        elif share < 70:
-            self.history()
-        elif share < 90:
-            self.create()
-        else:
-            self.cancel()
+            product = self.random.randint(1, self.given["products"])
+            return lambda: self.lookup(product)
+        if share < 70:
+            customer = self.random.randint(1, self.given["customers"])
+            return lambda: self.history(customer)
+        if share < 90:
+            count = self.random.randint(1, 4)
+            products = sorted(self.random.sample(range(1, self.given["products"] + 1), count))
+            quantities = [self.random.randint(1, 3) for _ in products]
+            customer = self.random.randint(1, self.given["customers"])
+            self.next_order += 1
+            order = self.next_order
+            return lambda: self.create(order, customer, products, quantities)
+        if not self.open_orders:
+            return self.nothing_to_cancel
+        order = self.open_orders.pop(0)
+        return lambda: self.cancel(order)
 
-    def lookup(self):
+    def lookup(self, product):
         execute = self.cursor.execute
         execute(BEGIN)
-        execute(PRODUCT, (self.random.randint(1, self.given["products"]),)).fetchall()
+        execute(PRODUCT, (product,)).fetchall()
         execute("COMMIT")
 
-    def history(self):
+    def history(self, customer):
         execute = self.cursor.execute
         execute(BEGIN)
-        customer = self.random.randint(1, self.given["customers"])
         orders = [row[0] for row in execute(HISTORY, (customer,)).fetchall()]
         execute(ITEMS_OF_ORDERS, (orders,)).fetchall()
         execute("COMMIT")
 
-    def create(self):
+    def create(self, order, customer, products, quantities):
         execute = self.cursor.execute
-        count = self.random.randint(1, 4)
-        products = sorted(self.random.sample(range(1, self.given["products"] + 1), count))
-        quantities = [self.random.randint(1, 3) for _ in products]
-        customer = self.random.randint(1, self.given["customers"])
-        self.next_order += 1
-        order = self.next_order
         execute(BEGIN)
         found = execute(PRICE_AND_STOCK, (products,)).fetchall()
         prices = {product: price for product, price, _ in found}
         prices = [prices[product] for product in products]
         amounts = [price * quantity for price, quantity in zip(prices, quantities)]
-        numbers = list(range(1, count + 1))
+        numbers = list(range(1, len(products) + 1))
         sold = [-quantity for quantity in quantities]
         execute(INSERT_ORDER, (order, customer, sum(amounts)))
         execute(INSERT_ITEMS, (order, numbers, products, quantities, prices))
@@ -138,15 +163,15 @@ class Worker:
         execute("COMMIT")
         self.open_orders.append(order)
 
-    def cancel(self):
+    def nothing_to_cancel(self):
         execute = self.cursor.execute
-        if not self.open_orders:
-            execute(BEGIN)
-            execute(ORDER, (self.given["base"] - 1,)).fetchall()
-            execute("ROLLBACK")
-            execute(RECEIPT, ("none",)).fetchall()
-            return
-        order = self.open_orders.pop(0)
+        execute(BEGIN)
+        execute(ORDER, (self.given["base"] - 1,)).fetchall()
+        execute("ROLLBACK")
+        execute(RECEIPT, ("none",))
+
+    def cancel(self, order):
+        execute = self.cursor.execute
         execute(BEGIN)
         execute(ORDER, (order,)).fetchall()
         items = execute(ITEMS_OF_ORDER, (order,)).fetchall()
