@@ -65,6 +65,7 @@ impl Endpoint {
             },
             user: "bench".into(),
             password: None,
+            password_command: None,
             database: "bench".into(),
             schema: SCHEMA.into(),
             tls: TlsMode::Off,

@@ -165,6 +165,7 @@ impl Postgres {
             address: TargetAddress::Unix { directory: self.folder.path().into(), port: PORT },
             user: USER.into(),
             password: None,
+            password_command: None,
             database: DATABASE.into(),
             schema: SCHEMA.into(),
             tls: TlsMode::Off,
