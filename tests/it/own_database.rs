@@ -80,6 +80,52 @@ fn a_lost_engine_leaves_its_schema_to_be_found_and_removed() {
 }
 
 #[test]
+fn a_password_that_a_command_prints_serves_the_whole_run_and_its_removal() {
+    let server = Server::start();
+    let place = Place::new();
+    let (out, runs) = (place.path("out"), place.path("runs"));
+    let script =
+        place.file("token", &format!("echo run >> '{}'\necho '{PASSWORD}'\n", runs.display()));
+    let plan = std::fs::read_to_string(QUICK).unwrap().replace(
+        "kind = \"postgres\"",
+        &format!(
+            "kind = \"postgres\"\npassword_command = [\"sh\", \"{}\"]\n\
+             statements = \"unnamed\"\npool = {{ size = 2, partitions = 3 }}",
+            script.display()
+        ),
+    );
+    let plan = place.file("own.toml", &plan.replace("connections = 8", ""));
+    let set = format!("configuration.url={}", server.url_without_password());
+    let out_text = out.to_str().unwrap();
+    let arguments =
+        [&["run", plan.to_str().unwrap(), "--out", out_text, "--set", &set], SHORT].concat();
+    let mut run = place.headless(&arguments);
+    assert_eq!(run.end(), 0, "{:?}", run.lines());
+    let summary = json(&out.join("summary.json"));
+    let cells = contract::cells(&summary);
+    assert_eq!(cells.len(), 2, "{summary}");
+    for cell in cells {
+        contract::assert_invariants(cell);
+        let shape = &cell["conditions"]["shape"];
+        assert_eq!((&shape["statements"], &shape["pool"]["size"]), (&"unnamed".into(), &2.into()));
+        if cell["load"]["kind"] == "open" {
+            assert_eq!(cell["load"]["connections"], 6, "those of the pool: {}", cell["load"]);
+        }
+    }
+    // Once in each process that needed it: the engine and the load agent.
+    assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2);
+    for file in ["plan.toml", "journal.jsonl", "engine.log", "summary.json"] {
+        let text = std::fs::read_to_string(out.join(file)).unwrap();
+        assert!(!text.contains(PASSWORD), "the password is in {file}");
+    }
+    // Without an engine the stored plan says how to look again.
+    let name = run.event("run_started")["run"].as_str().unwrap().to_owned();
+    let verify = place.output(&["verify", &name]);
+    assert_eq!(verify.status.code(), Some(0), "{}", String::from_utf8_lossy(&verify.stdout));
+    place.assert_nothing_left();
+}
+
+#[test]
 fn a_database_that_cannot_be_reached_is_said_and_nothing_is_left() {
     let place = Place::new();
     let server = Server::start();
