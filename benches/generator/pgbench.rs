@@ -63,12 +63,17 @@ const CONSTANTS: &[&str] = &[
     "none=none",
 ];
 
+/// How late a transaction may begin after a longer warm-up before pgbench skips it, in ms.
+const LATE_MS: &str = "500";
+
 /// pgbench with one set of scripts.
 pub struct Pgbench<'a> {
     server: Server,
     /// Where orders are to be made before each run.
     premade_in: Option<&'a Postgres>,
     scripts: Vec<(PathBuf, u32)>,
+    /// Before the measured span, in seconds.
+    warm_up_s: u32,
     /// In which the scripts are.
     _folder: TempDir,
     runs: u64,
@@ -104,6 +109,12 @@ impl<'a> Pgbench<'a> {
         Ok(Self { premade_in, ..Self::new(server, &scripts)? })
     }
 
+    /// With a longer warm-up: pgbench prepares a client's statements one after the other, and all
+    /// other clients of the thread wait meanwhile. What falls due until then is skipped.
+    pub fn warmed_up(self, warm_up_s: u32) -> Self {
+        Self { warm_up_s, ..self }
+    }
+
     fn new(server: Server, scripts: &[(&str, String, u32)]) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("rd-bench-").tempdir()?;
         let scripts = scripts
@@ -114,7 +125,8 @@ impl<'a> Pgbench<'a> {
                 Ok((path, *weight))
             })
             .collect::<Result<_, std::io::Error>>()?;
-        Ok(Self { server, premade_in: None, scripts, _folder: folder, runs: 0 })
+        let warm_up_s = WARM_UP_S;
+        Ok(Self { server, premade_in: None, scripts, warm_up_s, _folder: folder, runs: 0 })
     }
 
     fn command(&mut self, load: Load) -> Result<Command, Failure> {
@@ -130,9 +142,10 @@ impl<'a> Pgbench<'a> {
             .args(["-n", "-M", "prepared", "-P", "1", "--max-tries", "8"])
             .args(["-c", &load.connections.to_string(), "-j", &threads.to_string()])
             .args(["-R", &load.rate.to_string()])
-            .args(["-T", &(WARM_UP_S + load.seconds + 2).to_string()])
+            .args(["-T", &(self.warm_up_s + load.seconds + 2).to_string()])
             .args(["-D", &format!("base={base}")])
             .args(["-D", &format!("products={PRODUCTS}"), "-D", &format!("customers={CUSTOMERS}")])
+            .args((self.warm_up_s > WARM_UP_S).then_some(["-L", LATE_MS]).into_iter().flatten())
             .args(CONSTANTS.iter().flat_map(|constant| ["-D", constant]));
         for lines in 1..=MOST_LINES {
             let made = format!("made_{lines}={PREMADE}");
@@ -212,7 +225,7 @@ impl Peer for Pgbench<'_> {
             let length = last.elapsed().as_secs_f64();
             last = Instant::now();
             seconds += 1;
-            if seconds > WARM_UP_S && seconds <= WARM_UP_S + 1 + load.seconds {
+            if seconds > self.warm_up_s && seconds <= self.warm_up_s + 1 + load.seconds {
                 span.report((tps * length).round() as u64, failed)?;
             }
         }
