@@ -5,6 +5,7 @@
 //! interleaved pair by pair, so that what else the machine does falls on both.
 
 mod agent;
+mod console;
 mod endpoint;
 mod lag;
 mod options;
@@ -62,4 +63,5 @@ const ROWS: &[(u8, Measure)] = &[
     (7, scale::connections),
     (8, scale::memory),
     (10, published::partitions),
+    (12, console::attached),
 ];

@@ -14,8 +14,8 @@ use rampdeck::{
     model::{
         AgentCommand, AgentReport, Arrivals, AttemptRange, Blamed, CellId, CellOrder, CellResult,
         ConfigurationId, ConnectionLife, InvariantReport, LatencyObjective, Load, Mix, Phase,
-        Reason, ReasonCode, RetryPolicy, Shape, Slo, TargetAddress, TargetSpec, TlsMode, Verdict,
-        WorkloadSpec,
+        Reason, ReasonCode, RetryPolicy, RoundTrips, Shape, Slo, TargetAddress, TargetSpec,
+        TlsMode, Verdict, WorkloadSpec,
     },
     report::tail_words,
     wire::{NullEndpoint, NullScript, Stall},
@@ -257,4 +257,24 @@ fn too_few_connections_for_ordinary_service_are_the_pools() {
     assert_eq!(verdict, Verdict::Fail, "{reasons:?}");
     assert_eq!(reasons[0].code, ReasonCode::Overload);
     assert!(reasons[0].text.contains("ms pool"), "{}", reasons[0].text);
+}
+
+#[test]
+fn a_fast_database_looks_fast_at_five_thousand_a_second_or_the_cell_is_invalid() {
+    let reply_delay = Duration::from_micros(200);
+    let script = NullScript { reply_delay, ..NullScript::default() };
+    let endpoint = NullEndpoint::start(script).unwrap();
+    let mut order = order(&endpoint, 5_000.0, 16);
+    // One round trip each.
+    order.workload.mix =
+        Mix { product_lookup: 100, order_history: 0, order_create: 0, order_cancel: 0 };
+    order.shape.round_trips = RoundTrips::Pipelined;
+    order.measure_s = 3.0;
+    let result = run(order, Disturb::Nothing);
+    let parts = &result.classes.product_lookup;
+    let p50 = parts.response.quantile_ms(0.5).unwrap();
+    let late = parts.schedule_lag.quantile_ms(0.5).unwrap();
+    let (verdict, reasons) = judged(&result);
+    let owned_up = verdict == Verdict::Invalid && reasons[0].code == ReasonCode::Generator;
+    assert!(p50 - late < 0.5 || owned_up, "p50 {p50} ms, schedule lag {late} ms, {reasons:?}");
 }

@@ -3,7 +3,7 @@
 use super::{alone, ask, check, open, order};
 use crate::{
     load::cell,
-    model::{Arrivals, Class},
+    model::{Arrivals, Class, Load},
     target::{
         self, ParameterType, Request, Session, SessionError, Statement, TripError, Value,
         testing::TestServer,
@@ -82,5 +82,77 @@ fn a_real_server_agrees_with_what_was_acknowledged() {
         assert_eq!(ran.result.acknowledged.creates, u64::try_from(rows).unwrap());
         let cuts: u64 = ran.windows.iter().filter_map(|w| w.sqlstates.get("57P01")).sum();
         assert_eq!(cuts, 4, "{:?}", ran.result.sqlstates);
+    });
+}
+
+/// Reads one row and writes it anew: of two at once one must lose.
+struct Counter([Statement; 2]);
+
+impl Counter {
+    fn new() -> Self {
+        let read = "SELECT value FROM counter WHERE id = 1".to_owned();
+        let write = "UPDATE counter SET value = $1 WHERE id = 1".to_owned();
+        Self([Statement::new(0, read, &[]), Statement::new(1, write, &[ParameterType::Int8])])
+    }
+}
+
+impl Workload for Counter {
+    type Transaction = ();
+
+    fn statements(&self) -> &[Statement] {
+        &self.0
+    }
+
+    fn draw(&self, _: u64) {}
+
+    fn class(&self, (): &()) -> Class {
+        Class::OrderCreate
+    }
+
+    async fn attempt<S: Session>(&self, session: &mut S, (): &()) -> Result<Done, AttemptError> {
+        let failed = |TripError { commit_sent, error }| {
+            let reached = if commit_sent { Reached::CommitSent } else { Reached::BeforeCommit };
+            AttemptError { reached, error }
+        };
+        let read = [Request::Begin, Request::Run(&self.0[0], &[])];
+        let replies = session.trip(&read).await.map_err(failed)?;
+        let value = replies.rows(1).next().unwrap().int8(0).unwrap();
+        let more = [Value::Int8(value + 1)];
+        let write = [Request::Run(&self.0[1], &more), Request::Commit];
+        if let Err(error) = session.trip(&write).await {
+            if session.in_transaction() {
+                session.trip(&[Request::Rollback]).await.map_err(failed)?;
+            }
+            return Err(failed(error));
+        }
+        Ok(Done::Committed)
+    }
+
+    async fn look_up<S: Session>(&self, _: &mut S, (): &()) -> Result<bool, SessionError> {
+        Ok(false)
+    }
+
+    fn committed(&self, (): &()) {}
+}
+
+#[test]
+fn writers_forced_into_conflict_are_counted_as_retries_and_lose_nothing() {
+    alone(async {
+        let server = TestServer::shared().await;
+        let target = server.database().await;
+        let client = target::session(&target).await.unwrap();
+        let schema = "CREATE TABLE counter (id int PRIMARY KEY, value bigint); \
+                      INSERT INTO counter VALUES (1, 0)";
+        client.batch_execute(schema).await.unwrap();
+        let mut order = order(target, Load::Closed { connections: 2 });
+        order.retry.max_attempts = 1_000;
+        let ran = cell::run(order, Counter::new()).await.unwrap();
+        check(&ran);
+        let counts = &ran.result.counts;
+        assert_eq!((counts.failed, counts.unknown), (0, 0), "{:?}", ran.result.sqlstates);
+        assert!(counts.retries >= 1, "{counts:?}");
+        assert_eq!(ran.result.sqlstates["40001"], counts.retries);
+        let value: i64 = client.query_one("SELECT value FROM counter", &[]).await.unwrap().get(0);
+        assert_eq!(ran.result.acknowledged.creates, u64::try_from(value).unwrap());
     });
 }

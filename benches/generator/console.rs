@@ -1,0 +1,182 @@
+//! Row 12: whether a console that watches a run changes what the run measures.
+
+use std::{
+    fs,
+    io::Read,
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use serde_json::Value;
+
+use super::{Failure, options::Options, process::Owned, report::Report, sample::Spread};
+
+const RATE: u32 = 500;
+/// A console draws at most every 33 ms; a new size has it draw everything.
+const RESIZE_EVERY: Duration = Duration::from_millis(33);
+const END_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs the same cell with and without a console in turn.
+pub fn attached(options: &Options, report: &mut Report) -> Result<(), Failure> {
+    let (mut cpu, mut p99) = (Spread::default(), Spread::default());
+    let mut drawn = 0;
+    for pair in 0..options.pairs {
+        let run = |watched| Watched::run(options, watched);
+        let (alone, watched) = if pair.is_multiple_of(2) {
+            let alone = run(false)?;
+            (alone, run(true)?)
+        } else {
+            let watched = run(true)?;
+            (run(false)?, watched)
+        };
+        report.step(&format!(
+            "alone {:.1} µs, p99 {:.2} ms; watched {:.1} µs, p99 {:.2} ms, {} KiB drawn",
+            alone.cpu_us,
+            alone.p99_ms,
+            watched.cpu_us,
+            watched.p99_ms,
+            watched.drawn / 1024
+        ));
+        cpu.add(watched.cpu_us / alone.cpu_us);
+        p99.add(watched.p99_ms / alone.p99_ms);
+        drawn += watched.drawn;
+    }
+    let what = format!("a console at full redraw, order mix at {RATE}/s");
+    report.line(12, &format!("{what}: processor time"), &format!("**{}** × alone", cpu.show(2)));
+    report.line(12, &format!("{what}: response p99"), &format!("**{}** × alone", p99.show(2)));
+    if drawn == 0 {
+        return Err("the console has drawn nothing".into());
+    }
+    Ok(())
+}
+
+/// What one cell came to.
+struct Watched {
+    cpu_us: f64,
+    p99_ms: f64,
+    /// Bytes that the console wrote to its terminal.
+    drawn: u64,
+}
+
+impl Watched {
+    fn run(options: &Options, watched: bool) -> Result<Self, Failure> {
+        let place = tempfile::Builder::new().prefix("rd-bench-").tempdir()?;
+        let (plan, out) = (place.path().join("plan.toml"), place.path().join("out"));
+        fs::write(&plan, plan_text(options.seconds))?;
+        let engine = rampdeck(place.path())
+            .arg("run")
+            .arg(&plan)
+            .args(["--headless", "--out"])
+            .arg(&out)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut engine = Owned(engine);
+        let console = watched.then(|| Console::start(place.path()));
+        let status = engine.ended_within(END_LIMIT)?;
+        let drawn = console.map_or(Ok(0), Console::end)?;
+        if !status.success() {
+            return Err(format!("the run ended with {status}").into());
+        }
+        let summary: Value = serde_json::from_slice(&fs::read(out.join("summary.json"))?)?;
+        let cell = &summary["configurations"][0]["cells"][0];
+        let figure = |path: &str| {
+            cell.pointer(path).and_then(Value::as_f64).ok_or(format!("no {path} in the summary"))
+        };
+        // Of all processors; only ratios are made of it.
+        let cpu_us = figure("/runner/cpu_percent")? / figure("/tps/achieved")? * 1e4;
+        Ok(Self { cpu_us, p99_ms: figure("/all/response_ms/p99")?, drawn })
+    }
+}
+
+fn plan_text(seconds: u32) -> String {
+    format!(
+        "name = \"console\"\nscale = 0.001\nhold_s = 0\n\n[load]\nwarmup_s = 3\nmeasure_s = {seconds}\n\n\
+         [budget]\ncap = 1\n\n[[configuration]]\nid = \"L1\"\nkind = \"lab\"\n\n\
+         [[stage]]\nname = \"main\"\nopen = [{RATE}]\nconnections = 64\n"
+    )
+}
+
+/// The program, with a data folder of its own.
+fn rampdeck(place: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rampdeck"));
+    command.env("XDG_DATA_HOME", place);
+    command
+}
+
+/// A console in a terminal that changes its size all the time.
+struct Console {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<u64, String>>,
+}
+
+impl Console {
+    fn start(place: &Path) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopping, place) = (Arc::clone(&stop), place.to_owned());
+        let thread = std::thread::spawn(move || {
+            attach(&place, &stopping).map_err(|failure| failure.to_string())
+        });
+        Self { stop, thread }
+    }
+
+    fn end(self) -> Result<u64, Failure> {
+        self.stop.store(true, Ordering::Relaxed);
+        let drawn = self.thread.join().map_err(|_| "the console's thread panicked")?;
+        Ok(drawn?)
+    }
+}
+
+fn attach(place: &Path, stop: &AtomicBool) -> Result<u64, Failure> {
+    let size = |cols| PtySize { rows: 50, cols, pixel_width: 0, pixel_height: 0 };
+    let began = Instant::now();
+    // The run is there a moment after its command was started.
+    while Command::new(env!("CARGO_BIN_EXE_rampdeck"))
+        .arg("status")
+        .env("XDG_DATA_HOME", place)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_or(true, |status| !status.success())
+    {
+        if began.elapsed() > Duration::from_secs(20) {
+            return Err("there is no run to attach to".into());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pair = native_pty_system().openpty(size(200))?;
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_rampdeck"));
+    command.arg("attach");
+    command.env("XDG_DATA_HOME", place);
+    command.env("TERM", "xterm-256color");
+    let mut child = pair.slave.spawn_command(command)?;
+    drop(pair.slave);
+    let mut screen = pair.master.try_clone_reader()?;
+    let reading = std::thread::spawn(move || {
+        let (mut drawn, mut buffer) = (0, vec![0; 64 * 1024]);
+        // It ends with an error once the other side is closed.
+        while let Ok(length @ 1..) = screen.read(&mut buffer) {
+            drawn += length as u64;
+        }
+        drawn
+    });
+    let mut wide = false;
+    while !stop.load(Ordering::Relaxed) && child.try_wait()?.is_none() {
+        pair.master.resize(size(if wide { 200 } else { 199 }))?;
+        wide = !wide;
+        std::thread::sleep(RESIZE_EVERY);
+    }
+    // It may have ended with its run.
+    let _ = child.kill();
+    child.wait()?;
+    drop(pair.master);
+    Ok(reading.join().map_err(|_| "the screen's reader panicked")?)
+}
