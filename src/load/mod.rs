@@ -34,6 +34,7 @@ mod recorder;
 mod renewal;
 mod run;
 mod schedule;
+mod slot;
 mod stalls;
 mod tally;
 mod thread;

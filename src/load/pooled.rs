@@ -15,9 +15,10 @@ use super::{
     clock::{self, SECOND_NS},
     course::Course,
     link::{Link, OpenError},
-    local::{Given, Local},
+    local::Local,
     message::ThreadReport,
     schedule::{Arrival, Expired},
+    slot::Given,
     transaction::{self, Holds, Opener, Taken},
     worker::{self, PROBE_LIMIT, PROBES},
 };

@@ -24,9 +24,11 @@ use super::{
     clock::{self, MS_NS, SECOND_NS},
     course::Course,
     link::{Link, Purpose},
-    local::{Given, Local},
+    local::Local,
     message::{CellShared, ThreadCommand, ThreadReport},
-    pooled, worker,
+    pooled,
+    slot::Given,
+    worker,
 };
 use crate::{
     model::{ConfigurationId, PoolShape, Recording, ThreadSample},

@@ -13,8 +13,9 @@ use super::{
     course::until,
     failure::{self, Failure, Meaning},
     link::OpenError,
-    local::{Local, Slot},
+    local::Local,
     schedule::Arrival,
+    slot::Slot,
     tally::{Ended, Outcome},
 };
 use crate::{

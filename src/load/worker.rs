@@ -6,10 +6,11 @@ use super::{
     clock::{self, MS_NS},
     course::{Course, until},
     link::{Link, OpenError},
-    local::{Given, Held, Local, Slot},
+    local::{Held, Local},
     message::ThreadReport,
     renewal::Renewal,
     schedule::{Arrival, Claim},
+    slot::{Given, Slot},
     transaction::{self, Opener, Taken},
 };
 use crate::workload::Workload;
