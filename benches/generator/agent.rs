@@ -6,10 +6,13 @@ use std::{
     time::Duration,
 };
 
-use rampdeck::model::{
-    AgentCommand, AgentReport, Arrivals, AttemptRange, CellEnd, CellId, CellOrder, CellResult,
-    ConfigurationId, ConnectionLife, Load as CellLoad, Mix, Phase, RetryPolicy, Shape, TargetSpec,
-    WorkloadSpec,
+use rampdeck::{
+    cli::STEADY_MEMORY,
+    model::{
+        AgentCommand, AgentReport, Arrivals, AttemptRange, CellEnd, CellId, CellOrder, CellResult,
+        ConfigurationId, ConnectionLife, Load as CellLoad, Mix, Phase, RetryPolicy, Shape,
+        TargetSpec, WorkloadSpec,
+    },
 };
 
 use super::{
@@ -47,6 +50,8 @@ impl Agent {
         let order = self.order(load)?;
         let mut child = Command::new(env!("CARGO_BIN_EXE_rampdeck"))
             .arg("agent")
+            // As the engine starts it.
+            .envs(STEADY_MEMORY)
             .env("RAMPDECK_LOG", "warn")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -33,6 +33,7 @@ use clap::Parser;
 use color_eyre::eyre::{Result, bail, eyre};
 
 use args::{Cli, Command, PlanCommand, ScreenArgs};
+pub use start::STEADY_MEMORY;
 
 use crate::{
     console::{ConsoleExit, ConsoleOptions},

@@ -73,7 +73,10 @@ impl<'a> Item<'a> {
     }
 
     fn not_allowed(&self, allowed: &str) {
-        let found = if self.path.contains("password") {
+        let is_number = matches!(self.node.value, Value::Integer(_) | Value::Float(_));
+        let is_duration = self.path.ends_with("_s") && is_number;
+        let may_be_secret = self.path.contains("password") && !is_duration;
+        let found = if may_be_secret {
             // The password itself may stand where its place should.
             "a value that is not shown".to_owned()
         } else {

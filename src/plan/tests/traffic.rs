@@ -201,7 +201,7 @@ fn a_password_command_goes_alone_and_is_a_list_of_texts() {
         (
             "= 600",
             "= 5",
-            "configuration.D1.password_lifetime_s: found a value that is not shown, allowed: 10 to 604800 seconds",
+            "configuration.D1.password_lifetime_s: found 5, allowed: 10 to 604800 seconds",
         ),
         (
             "password_command = [\"token\", \"--region\", \"x 1\"]\n",
