@@ -18,7 +18,7 @@ const READS: f64 = 2_000.0;
 /// Arrivals per second of the mix: what a small machine's server carries.
 const MIX: f64 = 800.0;
 /// What psycopg carries on one interpreter.
-const MIX_IN_PYTHON: f64 = 1_200.0;
+const MIX_IN_PYTHON: f64 = 800.0;
 const MIX_CONNECTIONS: u32 = 64;
 const READ_CONNECTIONS: [u32; 2] = [64, 256];
 
