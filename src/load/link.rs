@@ -93,6 +93,18 @@ impl OpenError {
     }
 }
 
+/// How long a trip took in nanoseconds; `None` if it failed or took longer than `limit`.
+pub(super) async fn timed(
+    limit: Duration,
+    trip: impl Future<Output = Result<(), SessionError>>,
+) -> Option<u64> {
+    let start = clock::now();
+    match tokio::time::timeout(limit, trip).await {
+        Ok(Ok(())) => Some(clock::now() - start),
+        _ => None,
+    }
+}
+
 impl Link {
     /// Opens a connection and has the workload's statements prepared on it.
     ///
@@ -120,11 +132,7 @@ impl Link {
     /// One empty round trip; how long it took in nanoseconds, or `None` if the link is broken or
     /// silent for longer than `limit`.
     pub(super) async fn ping(&mut self, limit: Duration) -> Option<u64> {
-        let start = clock::now();
-        match tokio::time::timeout(limit, self.driver.ping()).await {
-            Ok(Ok(())) => Some(clock::now() - start),
-            _ => None,
-        }
+        timed(limit, self.driver.ping()).await
     }
 
     /// Takes leave of the server, so that it does not log a client that went away.

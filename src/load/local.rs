@@ -96,8 +96,13 @@ pub(super) struct Local<W: Workload> {
 impl<W: Workload> Opener for Local<W> {
     type Held = Held;
 
+    /// A few at a time on each thread, at the configuration's pace.
     async fn open(&self) -> Result<Held, OpenError> {
-        self.open_one().await
+        self.shared.pacer.acquire().await;
+        // It is never closed: acquiring cannot fail.
+        let _permit = self.openings.acquire().await.ok();
+        let link = Link::open(&self.shared.order, &self.shared.workload).await?;
+        Ok(self.hold(link))
     }
 }
 
@@ -175,15 +180,6 @@ impl<W: Workload> Local<W> {
                 text()
             )));
         }
-    }
-
-    /// Opens a connection, a few at a time on each thread.
-    async fn open_one(&self) -> Result<Held, OpenError> {
-        self.shared.pacer.acquire().await;
-        // It is never closed: acquiring cannot fail.
-        let _permit = self.openings.acquire().await.ok();
-        let link = Link::open(&self.shared.order, &self.shared.workload).await?;
-        Ok(self.hold(link))
     }
 
     /// Counts a link as live from now on.
@@ -367,11 +363,6 @@ impl<W: Workload> Local<W> {
     /// Records a transaction that has ended at `done`.
     pub(super) fn end(&self, ended: &Ended, measured: bool, done: u64) {
         self.record(|recorder| recorder.end(ended, measured, done));
-    }
-
-    /// Records for how long a reply lay unread at worst.
-    pub(super) fn read_lag(&self, ns: u64, measured: bool) {
-        self.record(|recorder| recorder.read_lag(ns, measured));
     }
 
     /// Counts a write that may or may not have been carried out.

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::clock;
+use super::{
+    clock::{self, MS_NS},
+    course::until,
+};
 use crate::model::{ConfigurationId, ConnectionLife};
 
 /// A bucket of allowances: full at first, refilled at a steady rate. Pure: it is told the time.
@@ -123,6 +126,31 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long to wait before an opening that failed is tried again: longer each time.
+#[derive(Debug)]
+pub(super) struct Patience {
+    bound_ns: u64,
+}
+
+impl Patience {
+    /// The bound of the first wait.
+    pub(super) const FIRST_NS: u64 = 50 * MS_NS;
+    const MOST_NS: u64 = 1_000 * MS_NS;
+
+    pub(super) const fn new() -> Self {
+        Self { bound_ns: Self::FIRST_NS }
+    }
+
+    /// Waits between half of the bound and all of it, as `jitter` says (uniform from 0 to below
+    /// what it is given), at most until `until_ns`.
+    pub(super) async fn wait(&mut self, jitter: impl FnOnce(u64) -> u64, until_ns: u64) {
+        let half = self.bound_ns / 2;
+        let wait = Duration::from_nanos(half + jitter(half));
+        tokio::time::sleep(wait.min(until(until_ns))).await;
+        self.bound_ns = (self.bound_ns * 2).min(Self::MOST_NS);
     }
 }
 

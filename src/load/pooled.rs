@@ -5,22 +5,28 @@
 //! has its own clients; together they are the cell's rate.
 
 use std::{
-    cell::RefCell, cmp::Reverse, collections::BinaryHeap, ops::Range, rc::Rc, time::Duration,
+    cell::{Cell, RefCell},
+    cmp::Reverse,
+    collections::BinaryHeap,
+    ops::Range,
+    rc::Rc,
+    time::Duration,
 };
 
+use futures_util::future::{join_all, try_join_all};
 use tokio::task::JoinSet;
 
 use super::{
     arrivals::Gaps,
-    clock::{self, SECOND_NS},
+    clock::{self, MS_NS},
     course::Course,
-    link::{Link, OpenError},
+    link::{Link, OpenError, timed},
     local::Local,
     message::ThreadReport,
     schedule::{Arrival, Expired},
     slot::Given,
     transaction::{self, Holds, Opener, Taken},
-    worker::{self, PROBE_LIMIT, PROBES},
+    worker::{self, PROBE_LIMIT},
 };
 use crate::{
     model::{CellOrder, Load, PoolShape},
@@ -36,7 +42,7 @@ struct Partition {
     /// Slots that no transaction of this partition has: as many as it has free connections.
     places: RefCell<Vec<usize>>,
     /// Arrivals that wait for a connection.
-    waiting: std::cell::Cell<u64>,
+    waiting: Cell<u64>,
 }
 
 /// A connection on loan.
@@ -115,7 +121,7 @@ async fn open_all<W: Workload>(
             number,
             pool,
             places: RefCell::new(places),
-            waiting: std::cell::Cell::new(0),
+            waiting: Cell::new(0),
         }));
     }
     for partition in &partitions {
@@ -128,7 +134,7 @@ async fn open_all<W: Workload>(
             local.report(ThreadReport::Opened { key: local.shared.key });
             Ok::<_, OpenError>(held)
         });
-        futures_util::future::try_join_all(opening).await?;
+        try_join_all(opening).await?;
     }
     Ok(partitions)
 }
@@ -139,15 +145,12 @@ async fn wait_for_go<W: Workload>(local: &Local<W>, partition: &Partition) {
     loop {
         match slot.given().await {
             Given::Probe => {
-                let mut round_trips = Vec::with_capacity(PROBES);
-                if let Ok(Borrowed(mut session)) = partition.open().await {
-                    for _ in 0..PROBES {
-                        let asked = clock::now();
-                        let answered = tokio::time::timeout(PROBE_LIMIT, session.ping()).await;
-                        let Ok(Ok(())) = answered else { break };
-                        round_trips.push(clock::now() - asked);
+                let round_trips = match partition.open().await {
+                    Ok(Borrowed(mut session)) => {
+                        worker::probe(async || timed(PROBE_LIMIT, session.ping()).await).await
                     }
-                }
+                    Err(_) => Vec::new(),
+                };
                 local.report(ThreadReport::Probed { key: local.shared.key, round_trips });
             }
             Given::Go | Given::Over | Given::Arrival(_) => return,
@@ -269,10 +272,8 @@ async fn closed_loop<W: Workload>(
             ordinal += u64::from(clients);
         }
     });
-    // Tasks of their own would be polled alone; together each wake looks at its own client only.
-    let all: futures_util::stream::FuturesUnordered<_> = all.collect();
-    let mut all = std::pin::pin!(all);
-    while futures_util::StreamExt::next(&mut all).await.is_some() {}
+    // Above some thirty each wake looks at its own client only.
+    join_all(all).await;
 }
 
 /// Waits for a connection and runs the transaction.
@@ -281,7 +282,7 @@ async fn serve<W: Workload>(local: &Local<W>, partition: &Partition, arrival: Ar
     partition.waiting.set(partition.waiting.get() + 1);
     let measured = || arrival.measured;
     let limit = local.shared.order.retry.connection_wait_timeout_ms;
-    let until = asked.saturating_add(limit.saturating_mul(SECOND_NS / 1_000));
+    let until = asked.saturating_add(limit.saturating_mul(MS_NS));
     let mut held = match partition.open().await {
         Ok(held) => Some(held),
         Err(OpenError::NoneFree { .. }) => None,

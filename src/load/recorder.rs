@@ -14,7 +14,10 @@ use super::{
     thread::TICK_NS,
     timeline::Span,
 };
-use crate::model::{Acknowledged, Class, PerClass, Phase, ResponseParts};
+use crate::{
+    model::{Acknowledged, Class, PerClass, Phase, ResponseParts},
+    target::ReadLag,
+};
 
 /// What most transactions of a class need: nine of ten are served within it.
 const ORDINARY_QUANTILE: f64 = 0.9;
@@ -143,15 +146,6 @@ impl Recorder {
         }
     }
 
-    /// How long a reply lay in the kernel before it was read, in nanoseconds; `measured`: of a
-    /// transaction of the measured span.
-    pub(super) fn read_lag(&mut self, ns: u64, measured: bool) {
-        self.window.read_lag.record(ns);
-        if measured {
-            self.cell.read_lag.record(ns);
-        }
-    }
-
     pub(super) fn offer(&mut self, measured: bool, now: u64) {
         self.rotate_to(now);
         self.window.counts.offered += 1;
@@ -179,7 +173,10 @@ impl Recorder {
         let (wait, lag, service) =
             (ended.connection_wait_ns, ended.schedule_lag_ns, ended.service_ns);
         let start = done.saturating_sub(service);
-        let unread = ended.read_lag_ns.unwrap_or_else(|| self.stalls.within(start, done));
+        let unread = match ended.read_lag {
+            ReadLag { reads: 0, .. } => self.stalls.within(start, done),
+            ReadLag { sum_ns, .. } => sum_ns,
+        };
         let unread = unread.min(service);
         let mut causes = Causes::default();
         if let Some(holder) = self.holders.get_mut(ended.worker) {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Class, Counts, PartRecordings, PerClass, Recording, ResponseParts, TailSums};
+use crate::{
+    model::{Class, Counts, PartRecordings, PerClass, Recording, ResponseParts, TailSums},
+    target::ReadLag,
+};
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +31,9 @@ pub(super) struct Ended {
     pub(super) connection_wait_ns: u64,
     pub(super) schedule_lag_ns: u64,
     pub(super) service_ns: u64,
-    /// Of the service: how long replies lay in the kernel before they were read. `None` where the
-    /// kernel does not tell; the thread's own stalls stand for it then.
-    pub(super) read_lag_ns: Option<u64>,
+    /// Of the service: how long replies lay in the kernel before they were read. Without reads
+    /// where the kernel does not tell; the thread's own stalls stand for it then.
+    pub(super) read_lag: ReadLag,
 }
 
 /// Counts and recordings. Its memory is all taken when it is made.
@@ -94,6 +97,9 @@ impl Tally {
                 counts.unknown += 1;
                 self.unknown[ended.class] += 1;
             }
+        }
+        if ended.read_lag.reads > 0 {
+            self.read_lag.record(ended.read_lag.worst_ns);
         }
         if ended.outcome != Outcome::Succeeded {
             return;
@@ -175,7 +181,7 @@ mod tests {
             connection_wait_ns: 2_000_000,
             schedule_lag_ns: 1_000_000,
             service_ns: 7_000_000,
-            read_lag_ns: None,
+            read_lag: ReadLag::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use super::{
     failure::{self, Failure, Meaning},
     link::OpenError,
     local::Local,
+    opening::Patience,
     schedule::Arrival,
     slot::Slot,
     tally::{Ended, Outcome},
@@ -26,9 +27,6 @@ use crate::{
 
 /// How long the outcome of a COMMIT is looked for when the transaction is out of time already.
 const LOOK_UP_GRACE_NS: u64 = 5_000 * MS_NS;
-/// Bounds of the wait before a connection that could not be made is tried again.
-const RECONNECT_FIRST_NS: u64 = 50 * MS_NS;
-const RECONNECT_MOST_NS: u64 = 1_000 * MS_NS;
 
 /// A connection in a transaction's hands.
 pub(super) trait Holds {
@@ -118,11 +116,8 @@ pub(super) async fn run<W: Workload, O: Opener>(
         connection_wait_ns: taken.connection_wait_ns,
         schedule_lag_ns: taken.schedule_lag_ns + start.saturating_sub(taken.at),
         service_ns: done.saturating_sub(start),
-        read_lag_ns: (run.read_lag.reads > 0).then_some(run.read_lag.sum_ns),
+        read_lag: run.read_lag,
     };
-    if run.read_lag.reads > 0 {
-        local.read_lag(run.read_lag.worst_ns, measured);
-    }
     local.end(&ended, measured, done);
     done
 }
@@ -134,7 +129,7 @@ pub(super) async fn reopen<W: Workload, O: Opener>(
     until_ns: u64,
     measured: impl Fn() -> bool,
 ) -> Option<O::Held> {
-    let mut bound = RECONNECT_FIRST_NS;
+    let mut patience = Patience::new();
     while clock::now() < until_ns {
         let Ok(opened) = tokio::time::timeout(until(until_ns), opener.open()).await else { break };
         match opened {
@@ -144,9 +139,7 @@ pub(super) async fn reopen<W: Workload, O: Opener>(
                 local.warn(|| error.to_string());
             }
         }
-        let wait = bound / 2 + local.jitter(bound / 2);
-        tokio::time::sleep(Duration::from_nanos(wait).min(until(until_ns))).await;
-        bound = (bound * 2).min(RECONNECT_MOST_NS);
+        patience.wait(|bound| local.jitter(bound), until_ns).await;
     }
     None
 }
@@ -319,7 +312,7 @@ impl<W: Workload, O: Opener> Run<'_, W, O> {
             if self.slot.is_late() {
                 return Found::NoAnswer;
             }
-            let wait = Duration::from_nanos(RECONNECT_FIRST_NS);
+            let wait = Duration::from_nanos(Patience::FIRST_NS);
             tokio::time::sleep(wait.min(until(self.slot.deadline()))).await;
         }
     }

@@ -3,11 +3,12 @@
 use std::{future::poll_fn, rc::Rc, task::Poll, time::Duration};
 
 use super::{
-    clock::{self, MS_NS},
-    course::{Course, until},
+    clock,
+    course::Course,
     link::{Link, OpenError},
     local::{Held, Local},
     message::ThreadReport,
+    opening::Patience,
     renewal::Renewal,
     schedule::{Arrival, Claim},
     slot::{Given, Slot},
@@ -16,12 +17,9 @@ use super::{
 use crate::workload::Workload;
 
 /// How many empty round trips tell the median.
-pub(super) const PROBES: usize = 9;
+const PROBES: usize = 9;
 /// How long one may take.
 pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(5);
-/// Bounds of the wait before an opening that failed is tried again.
-const REOPEN_FIRST_NS: u64 = 50 * MS_NS;
-const REOPEN_MOST_NS: u64 = 1_000 * MS_NS;
 
 /// Runs a worker; `kept` is a connection of an earlier cell. Gives the connection back.
 pub(super) async fn work<W: Workload>(
@@ -66,7 +64,7 @@ pub(super) async fn open_patiently<W: Workload, O: Opener>(
     local: &Local<W>,
     opener: &O,
 ) -> Result<O::Held, OpenError> {
-    let mut bound = REOPEN_FIRST_NS;
+    let mut patience = Patience::new();
     loop {
         let error = match opener.open().await {
             Ok(held) => return Ok(held),
@@ -76,9 +74,7 @@ pub(super) async fn open_patiently<W: Workload, O: Opener>(
             return Err(error);
         }
         local.warn(|| format!("opening again: {error}"));
-        let wait = bound / 2 + local.jitter(bound / 2);
-        tokio::time::sleep(Duration::from_nanos(wait).min(until(local.open_until))).await;
-        bound = (bound * 2).min(REOPEN_MOST_NS);
+        patience.wait(|bound| local.jitter(bound), local.open_until).await;
     }
 }
 
@@ -86,14 +82,10 @@ pub(super) async fn open_patiently<W: Workload, O: Opener>(
 async fn wait_for_go<W: Workload>(local: &Local<W>, index: usize, held: &mut Option<Held>) {
     let slot = &local.slots[index];
     loop {
-        let given = match held {
-            Some(Held { link, .. }) => given(link, slot).await,
-            None => Some(slot.given().await),
-        };
-        match given {
+        match given(held, slot, |_| {}).await {
             Some(Given::Probe) => {
                 let round_trips = match held {
-                    Some(Held { link, .. }) => probe(link).await,
+                    Some(Held { link, .. }) => probe(async || link.ping(PROBE_LIMIT).await).await,
                     None => Vec::new(),
                 };
                 local.report(ThreadReport::Probed { key: local.shared.key, round_trips });
@@ -105,19 +97,31 @@ async fn wait_for_go<W: Workload>(local: &Local<W>, index: usize, held: &mut Opt
     }
 }
 
-/// What the worker is given, or `None` once its connection has ended.
-async fn given(link: &mut Link, slot: &Slot) -> Option<Given> {
-    poll_fn(|context| match slot.taken() {
-        Some(given) => Poll::Ready(Some(given)),
-        None => link.driver.poll_end(context).map(|()| None),
+/// What the worker is given, or `None` once its connection has ended; `woken` is called each time
+/// the worker is woken for something else.
+async fn given(
+    held: &mut Option<Held>,
+    slot: &Slot,
+    mut woken: impl FnMut(&mut Option<Held>),
+) -> Option<Given> {
+    poll_fn(|context| {
+        if let Some(given) = slot.taken() {
+            return Poll::Ready(Some(given));
+        }
+        woken(held);
+        match held {
+            Some(Held { link, .. }) => link.driver.poll_end(context).map(|()| None),
+            None => Poll::Pending,
+        }
     })
     .await
 }
 
-async fn probe(link: &mut Link) -> Vec<u64> {
+/// The times of some empty round trips in nanoseconds, up to the first that `ping` cannot make.
+pub(super) async fn probe(mut ping: impl AsyncFnMut() -> Option<u64>) -> Vec<u64> {
     let mut round_trips = Vec::with_capacity(PROBES);
     while round_trips.len() < PROBES
-        && let Some(ns) = link.ping(PROBE_LIMIT).await
+        && let Some(ns) = ping().await
     {
         round_trips.push(ns);
     }
@@ -212,18 +216,7 @@ impl<'a, W: Workload> Source<'a, W> {
 
     async fn wait(&self, held: &mut Option<Held>, renewal: &mut Renewal<W>, free: u64) -> Next {
         let slot = &self.local.slots[self.index];
-        let given = poll_fn(|context| {
-            if let Some(given) = slot.taken() {
-                return Poll::Ready(Some(given));
-            }
-            renewal.turn(held);
-            match held {
-                Some(Held { link, .. }) => link.driver.poll_end(context).map(|()| None),
-                None => Poll::Ready(None),
-            }
-        })
-        .await;
-        match given {
+        match given(held, slot, |held| renewal.turn(held)).await {
             Some(Given::Arrival(arrival)) => Next::Run(arrival, free),
             Some(Given::Over | Given::Go | Given::Probe) => Next::Over,
             None => {

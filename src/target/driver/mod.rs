@@ -115,34 +115,26 @@ impl Driver {
 
     /// Watches an idle connection: ready once it has ended.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        loop {
-            if self.end.is_some() {
-                return Poll::Ready(());
-            }
+        while self.end.is_none() {
             match self.inbox.next() {
-                Ok(Some(Message { tag: b'N' | b'S' | b'A', .. })) => continue,
+                Ok(Some(Message { tag: b'N' | b'S' | b'A', .. })) => {}
                 Ok(Some(message @ Message { tag: b'E', .. })) => {
                     // Between two requests only a farewell can come.
                     let error = inbox::server_error(self.inbox.body(&message));
                     self.end = Some(SessionError::Server(error));
-                    continue;
                 }
                 Ok(Some(message)) => {
                     let what = format!("a message {:?} unasked", char::from(message.tag));
                     self.end = Some(SessionError::Protocol(what));
-                    continue;
                 }
-                Ok(None) => {}
-                Err(error) => {
-                    self.end = Some(error);
-                    continue;
-                }
-            }
-            match self.transport.poll_receive(context, self.inbox.room()) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(received) => self.take_in(received),
+                Ok(None) => match self.transport.poll_receive(context, self.inbox.room()) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(received) => self.take_in(received),
+                },
+                Err(error) => self.end = Some(error),
             }
         }
+        Poll::Ready(())
     }
 
     /// Why it has ended, where it has.
