@@ -4,10 +4,6 @@
 use super::clock;
 use crate::model::ConnectionLife;
 
-/// Between these shares of the greatest age a connection is replaced: early enough that a
-/// transaction that has just begun, and an opening that has to wait for its turn, still fit in.
-const FROM: f64 = 0.75;
-const TO: f64 = 0.95;
 /// The fractional part of the golden ratio: multiples of it fall evenly between 0 and 1 whatever
 /// their number.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -35,8 +31,8 @@ impl Age {
     /// When a connection opened at `opened_at` is to be replaced, both in nanoseconds of
     /// [`clock::now`]: at 75 to 95 % of the greatest age, by its `spread` from 0 to 1.
     pub(super) fn due(self, opened_at: u64, spread: f64) -> u64 {
-        let share = FROM + (TO - FROM) * spread.clamp(0.0, 1.0);
-        opened_at.saturating_add(clock::from_seconds(self.greatest_s * share))
+        let age_s = self.greatest_s * ConnectionLife::replaced_at(spread);
+        opened_at.saturating_add(clock::from_seconds(age_s))
     }
 }
 

@@ -152,6 +152,18 @@ pub struct ConnectionLife {
 }
 
 impl ConnectionLife {
+    /// Between these shares of the greatest age a connection is replaced: early enough that a
+    /// transaction that has just begun, and an opening that has to wait for its turn, still fit in.
+    const REPLACED_FROM: f64 = 0.75;
+    const REPLACED_TO: f64 = 0.95;
+
+    /// The share of the greatest age (0.75 to 0.95) at which a connection is replaced, by its
+    /// `spread` from 0 to 1: those that were opened together go one after the other.
+    #[must_use]
+    pub fn replaced_at(spread: f64) -> f64 {
+        Self::REPLACED_FROM + (Self::REPLACED_TO - Self::REPLACED_FROM) * spread.clamp(0.0, 1.0)
+    }
+
     /// DSQL's documented limits: 100 connections a second after a burst of 1,000. Below them no
     /// database is known to refuse.
     pub const DOCUMENTED: Self =

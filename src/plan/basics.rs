@@ -18,6 +18,9 @@ use crate::model::{
 
 /// The longest span of time that a plan may name, a week, in seconds.
 pub(super) const WEEK_S: u64 = 7 * 24 * 3600;
+/// The same, for spans with a fraction.
+#[expect(clippy::cast_precision_loss, reason = "a week's seconds are exact in f64")]
+pub(super) const WEEK: f64 = WEEK_S as f64;
 pub(super) const WARMUP: Span = Span::from_to(0.0, 86_400.0, "seconds");
 pub(super) const MEASURE: Span = Span::from_to(1.0, 86_400.0, "seconds");
 pub(super) const ARRIVALS: [&str; 2] = ["poisson", "constant"];

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use super::{
     address,
-    basics::{WEEK_S, short_name},
+    basics::{WEEK, short_name},
     overrides::label,
     password::{self, Environment, Found},
     section::{Item, Section, Span, Whole},
@@ -170,13 +170,11 @@ fn faults(section: &Section<'_>) -> Option<Vec<Fault>> {
 
 fn fault(item: &Item<'_>) -> Option<Fault> {
     let section = item.section(&["after_s", "for_s", "kind", "every", "sqlstate"])?;
-    #[expect(clippy::cast_precision_loss, reason = "a week's seconds are exact in f64")]
-    let week = WEEK_S as f64;
     let after_s = section
         .required("after_s", "seconds after the first transaction of a cell")
-        .and_then(|item| item.number(&Span::from_to(0.0, week, "seconds")));
+        .and_then(|item| item.number(&Span::from_to(0.0, WEEK, "seconds")));
     let for_s =
-        section.item("for_s").map(|item| item.number(&Span::above_to(0.0, week, "seconds")));
+        section.item("for_s").map(|item| item.number(&Span::above_to(0.0, WEEK, "seconds")));
     let every =
         section.whole_or("every", &Whole { from: 1, to: 1_000_000_000, unit: "commits" }, 1);
     let kinds = ["freeze", "cut_after_commit", "fail_commit"];

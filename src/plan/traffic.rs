@@ -2,6 +2,7 @@
 //! for all, a configuration what is different for it.
 
 use super::{
+    basics::WEEK,
     section::{Item, Section, Span, Whole},
     tree::Value,
 };
@@ -15,7 +16,6 @@ const MOST_OPENINGS: f64 = 100_000.0;
 /// The shortest age at which connections may be replaced, in seconds: below it a cell would do
 /// little else.
 const LEAST_AGE_S: f64 = 1.0;
-const WEEK_S: f64 = 604_800.0;
 
 /// The shape that a section gives, what it leaves out from `default`; `None` with problems
 /// reported. A pool has at most `most` connections in all.
@@ -87,7 +87,7 @@ pub(super) fn life(section: &Section<'_>, default: ConnectionLife) -> Option<Con
     let open_per_second = section.number_or("open_per_second", &pace, default.open_per_second);
     let burst = Whole { from: 1, to: 100_000, unit: "connections at once" };
     let open_burst = section.whole_or("open_burst", &burst, default.open_burst.into());
-    let age = Span::from_to(LEAST_AGE_S, WEEK_S, "seconds");
+    let age = Span::from_to(LEAST_AGE_S, WEEK, "seconds");
     let max_age_s = match section.item("max_age_s") {
         None => Some(default.max_age_s),
         Some(item) => item.number(&age).map(Some),

@@ -15,11 +15,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{ConnectError, connect::config, credential::password, tls};
-use crate::model::{TargetSpec, TlsMode};
-
-/// A connection leaves its pool between these shares of its greatest age, spread out.
-const LEAVES_FROM: f64 = 0.75;
-const LEAVES_TO: f64 = 0.95;
+use crate::model::{ConnectionLife, TargetSpec, TlsMode};
 
 /// A pool of at most `size` connections (1 or more), opened as they are asked for. Who waits
 /// longer than `wait_timeout` for one gets an error; so does who waits longer than the target's
@@ -67,7 +63,7 @@ fn leaves_at(created: Instant, max_age: Duration) -> Duration {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(created);
     #[expect(clippy::cast_precision_loss, reason = "it only spreads")]
     let spread = (hash >> 11) as f64 / (1_u64 << 53) as f64;
-    max_age.mul_f64(LEAVES_FROM + (LEAVES_TO - LEAVES_FROM) * spread)
+    max_age.mul_f64(ConnectionLife::replaced_at(spread))
 }
 
 async fn builder(
