@@ -26,7 +26,7 @@ fn put_literal(out: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Int8(number) => {
             out.push(b'(');
-            put_integer(out, *number);
+            put_number(out, *number);
             out.push(b')');
         }
         Value::Text(text) => {
@@ -56,7 +56,7 @@ fn put_array(out: &mut Vec<u8>, numbers: impl Iterator<Item = i64>, element: &st
         if place > 0 {
             out.push(b',');
         }
-        put_integer(out, number);
+        put_number(out, number);
     }
     out.extend_from_slice(b"}'::");
     out.extend_from_slice(element.as_bytes());
@@ -64,25 +64,8 @@ fn put_array(out: &mut Vec<u8>, numbers: impl Iterator<Item = i64>, element: &st
 }
 
 /// Writes a number in digits.
-pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
-fn put_integer(out: &mut Vec<u8>, number: i64) {
-    if number < 0 {
-        out.push(b'-');
-    }
-    put_number(out, number.unsigned_abs());
+pub(super) fn put_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 #[cfg(test)]

@@ -203,30 +203,9 @@ fn put_number(out: &mut BytesMut, kind: NullType, binary: bool, number: i64) {
         }
         (true, NullType::Int8 | NullType::Timestamptz) => put_sized(out, &number.to_be_bytes()),
         (true, NullType::Text) | (false, _) => {
-            let mut digits = [0; 20];
-            put_sized(out, decimal(number, &mut digits));
+            put_sized(out, itoa::Buffer::new().format(number).as_bytes());
         }
     }
-}
-
-/// A number's digits, written from their end.
-fn decimal(number: i64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut rest = number.unsigned_abs();
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        // A remainder of ten is one digit.
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        start -= 1;
-        digits[start] = b'-';
-    }
-    &digits[start..]
 }
 
 impl Column {
@@ -323,10 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_digits() {
+    fn a_number_asked_for_as_text_is_written_in_digits() {
         for number in [0, 7, -1, 1_234_567_890, i64::MAX, i64::MIN] {
-            let mut digits = [0; 20];
-            assert_eq!(decimal(number, &mut digits), number.to_string().as_bytes());
+            let mut out = BytesMut::new();
+            put_number(&mut out, NullType::Int8, false, number);
+            assert_eq!(out[4..], *number.to_string().as_bytes());
         }
     }
 }
