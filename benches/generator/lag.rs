@@ -22,7 +22,7 @@ use super::{
     endpoint::{Endpoint, Latency},
     options::Options,
     pairs::pipelined,
-    published::{ms, part},
+    published::ms,
     report::Report,
     sample::{Load, Peer, Spread},
 };
@@ -43,7 +43,7 @@ pub fn beside_a_bare_loop(options: &Options, report: &mut Report) -> Result<(), 
         let loop_ms = ms(&waiting.stop()?, 0.99);
         sample.check(load)?;
         let result = sample.result.as_ref().ok_or("the agent gave no result")?;
-        let our_ms = ms(&part(result, Part::ScheduleLag), 0.99);
+        let our_ms = ms(&result.classes.overall(Part::ScheduleLag), 0.99);
         report.step(&format!("schedule lag p99 {our_ms:.3} ms, the bare loop's {loop_ms:.3} ms"));
         ours.add(our_ms);
         bare.add(loop_ms);

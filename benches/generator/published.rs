@@ -2,7 +2,7 @@
 
 use rampdeck::{
     engine::{JudgeInput, judge},
-    model::{CellResult, Class, Mix, Part, PoolShape, ReasonCode, Recording, Shape, Slo, Verdict},
+    model::{CellResult, Mix, Part, PoolShape, ReasonCode, Recording, Shape, Slo, Verdict},
 };
 
 use super::{
@@ -23,13 +23,6 @@ const RATES: [f64; 2] = [4_000.0, 8_100.0];
 const PREPARED_AFTER_S: u32 = 26;
 /// The rate at which the published generator used 12.9 of 16 processors.
 const HIGHEST: f64 = 24_541.0;
-
-/// A part of the transactions of all classes.
-pub fn part(result: &CellResult, part: Part) -> Recording {
-    let mut all = Recording::new();
-    Class::ALL.iter().for_each(|class| all.merge(result.classes[*class].part(part)));
-    all
-}
 
 pub fn ms(recording: &Recording, quantile: f64) -> f64 {
     recording.quantile_ms(quantile).unwrap_or(f64::NAN)
@@ -82,8 +75,8 @@ struct Figures {
 impl Figures {
     fn add(&mut self, sample: &Sample) {
         let Some(result) = &sample.result else { return };
-        self.connection_wait.add(ms(&part(result, Part::ConnectionWait), 0.99));
-        self.schedule_lag.add(ms(&part(result, Part::ScheduleLag), 0.99));
+        self.connection_wait.add(ms(&result.classes.overall(Part::ConnectionWait), 0.99));
+        self.schedule_lag.add(ms(&result.classes.overall(Part::ScheduleLag), 0.99));
         self.carried.add(sample.rate());
         self.cpu_us.add(sample.cpu_us());
         self.failed += result.counts.failed + result.counts.unknown;
@@ -167,12 +160,12 @@ struct Arrangement {
 impl Arrangement {
     fn add(&mut self, sample: &Sample) {
         let Some(result) = &sample.result else { return };
-        let wait = part(result, Part::ConnectionWait);
+        let wait = result.classes.overall(Part::ConnectionWait);
         for (spread, quantile) in self.connection_wait.iter_mut().zip([0.5, 0.99, 0.999]) {
             spread.add(ms(&wait, quantile));
         }
-        self.schedule_lag.add(ms(&part(result, Part::ScheduleLag), 0.99));
-        self.service.add(ms(&part(result, Part::Service), 0.99));
+        self.schedule_lag.add(ms(&result.classes.overall(Part::ScheduleLag), 0.99));
+        self.service.add(ms(&result.classes.overall(Part::Service), 0.99));
         self.carried.add(sample.rate());
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use crate::model::{
     Acknowledged, CellEnd, CellOrder, CellResult, ClassLatency, ConfigurationId, Counts, LiveCell,
-    PartRecordings, PerClass, Phase, Recording, RunnerSample, TailSums, Tps, UnixMs, Window,
+    Part, PartRecordings, PerClass, Phase, Recording, RunnerSample, TailSums, Tps, UnixMs, Window,
     WindowPoint,
 };
 
@@ -211,10 +211,7 @@ impl Measured {
 }
 
 fn recent(window: Window) -> Recent {
-    let mut connection_wait = Recording::new();
-    for (_, parts) in window.classes.iter() {
-        connection_wait.merge(&parts.connection_wait);
-    }
+    let connection_wait = window.classes.overall(Part::ConnectionWait);
     let PerClass { product_lookup, order_history, order_create, order_cancel } = window.classes;
     Recent {
         response: PerClass {
@@ -253,10 +250,7 @@ fn whole_seconds(seconds: f64) -> u64 {
 
 fn point(window: &Window) -> WindowPoint {
     let rate = |count| per_second(count, window.length_s);
-    let mut wait = Recording::new();
-    for (_, parts) in window.classes.iter() {
-        wait.merge(&parts.connection_wait);
-    }
+    let wait = window.classes.overall(Part::ConnectionWait);
     WindowPoint {
         cell: window.cell.clone(),
         seq: window.seq,

@@ -7,8 +7,8 @@ use super::{
     verdict::{JudgeInput, judge},
 };
 use crate::model::{
-    CellId, CellRecord, CellResult, Conditions, EventKind, InvariantReport, LastCell, Level,
-    PerClass, Reason, ReasonCode, Recording, Tps,
+    CellId, CellRecord, CellResult, Conditions, EventKind, InvariantReport, LastCell, Level, Part,
+    PerClass, Reason, ReasonCode, Tps,
 };
 use crate::report::cell_summary;
 
@@ -179,10 +179,7 @@ fn tps(result: &CellResult) -> Tps {
 
 fn last_cell(record: &CellRecord, tps: Tps) -> LastCell {
     let result = &record.result;
-    let mut wait = Recording::new();
-    for (_, parts) in result.classes.iter() {
-        wait.merge(&parts.connection_wait);
-    }
+    let wait = result.classes.overall(Part::ConnectionWait);
     LastCell {
         id: result.cell.clone(),
         stage: record.stage.clone(),

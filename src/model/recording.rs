@@ -7,6 +7,8 @@ use hdrhistogram::{
 };
 use serde::{Deserialize, Serialize, de, ser};
 
+use super::PerClass;
+
 /// Values below this are told apart no finer: 256 ns, far below a loopback round trip.
 pub const LOWEST_DISCERNIBLE_NS: u64 = 256;
 /// The ceiling of every recording: 120 s. Values above it count as overflow and are kept at the
@@ -297,6 +299,28 @@ impl PartRecordings {
         for part in Part::ALL {
             self.part_mut(part).clear();
         }
+    }
+}
+
+impl PerClass<PartRecordings> {
+    /// One of the four over all classes.
+    #[must_use]
+    pub fn overall(&self, part: Part) -> Recording {
+        let mut all = Recording::new();
+        for (_, recordings) in self.iter() {
+            all.merge(recordings.part(part));
+        }
+        all
+    }
+
+    /// All four over all classes.
+    #[must_use]
+    pub fn all(&self) -> PartRecordings {
+        let mut all = PartRecordings::default();
+        for (_, recordings) in self.iter() {
+            all.merge(recordings);
+        }
+        all
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who made a cell's tail, in words.
 
-use crate::model::{Blamed, CellResult, PartRecordings, TailParts, ThreadSample};
+use crate::model::{Blamed, CellResult, Part, TailParts, ThreadSample};
 
 /// From which quantile on a transaction belongs to the tail.
 pub const TAIL_QUANTILE: f64 = 0.99;
@@ -12,11 +12,8 @@ pub const TAIL_QUANTILE: f64 = 0.99;
 pub fn tail_words(result: &CellResult) -> String {
     let Some(tail) = result.tail.mean_above(TAIL_QUANTILE) else { return String::new() };
     let blamed = tail.blamed();
-    let mut all = PartRecordings::default();
-    for (_, recordings) in result.classes.iter() {
-        all.merge(recordings);
-    }
-    let Some(p99) = all.response.quantile_ms(TAIL_QUANTILE) else { return String::new() };
+    let response = result.classes.overall(Part::Response);
+    let Some(p99) = response.quantile_ms(TAIL_QUANTILE) else { return String::new() };
     if blamed == Blamed::None {
         return String::new();
     }
@@ -66,7 +63,7 @@ fn fine(ms: f64) -> String {
 mod tests {
     use super::*;
     use crate::{
-        model::{Load, PerClass, ResponseParts, TailSums},
+        model::{Load, PartRecordings, PerClass, ResponseParts, TailSums},
         report::fixture::record,
     };
 

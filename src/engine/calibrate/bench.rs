@@ -15,7 +15,7 @@ use crate::{
     model::{
         AgentCommand, AgentReport, AttemptRange, CellId, CellOrder, CellResult, ConfigurationId,
         ConnectionLife, Load, Mix, NullConfig, NullListening, NullReport, RetryPolicy,
-        RunnerSample, Shape, TargetAddress, TargetSpec, TlsMode, WorkloadSpec,
+        RunnerSample, Shape, TargetAddress, TargetSpec, WorkloadSpec,
     },
     workload,
 };
@@ -142,21 +142,7 @@ impl Bench {
 }
 
 fn target(port: u16) -> TargetSpec {
-    TargetSpec {
-        address: TargetAddress::Tcp {
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port,
-            hostaddr: Some(Ipv4Addr::LOCALHOST.into()),
-        },
-        user: "calibration".to_owned(),
-        password: None,
-        password_command: None,
-        database: "calibration".to_owned(),
-        schema: SCHEMA.to_owned(),
-        tls: TlsMode::Off,
-        application_name: "rampdeck".to_owned(),
-        connect_timeout_ms: 10_000,
-    }
+    TargetSpec::plain(TargetAddress::loopback(port), "calibration", "calibration", SCHEMA)
 }
 
 impl Endpoint {

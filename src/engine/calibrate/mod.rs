@@ -9,8 +9,8 @@ use std::{path::Path, time::Duration};
 
 use crate::{
     model::{
-        Arrivals, Calibration, CellEnd, CellResult, ConnectionCost, Load, Mix, Part, Recording,
-        RoundTrips, Shape, StartLag, Throughput, UnixMs,
+        Arrivals, Calibration, CellEnd, CellResult, ConnectionCost, Load, Mix, Part, RoundTrips,
+        Shape, StartLag, Throughput, UnixMs,
     },
     provider,
 };
@@ -174,7 +174,7 @@ impl<T: FnMut(&str)> Course<T> {
                 result.sqlstates.iter().map(|(name, count)| format!("{count} × {name}")).collect();
             return Err(failed(format!("its transactions failed: {}", errors.join(", "))));
         }
-        let p99 = |part| all(&result, part).quantile_ms(0.99).unwrap_or(0.0);
+        let p99 = |part| result.classes.overall(part).quantile_ms(0.99).unwrap_or(0.0);
         let on = load.rate().map(|_| format!(" on {}", load.connections())).unwrap_or_default();
         (self.tell)(&format!(
             "{what}, {load}{on}: {:.0}/s, {:.1} µs of CPU each, p99 of schedule lag \
@@ -235,7 +235,7 @@ impl<T: FnMut(&str)> Course<T> {
         for rate in START_LAG_RATES {
             let load = open(rate, CONNECTIONS);
             let result = self.step("start lag, one round trip", READS, shape, load).await?;
-            let lag = all(&result, Part::ScheduleLag);
+            let lag = result.classes.overall(Part::ScheduleLag);
             found.push(StartLag {
                 rate,
                 achieved: per_second(&result),
@@ -266,18 +266,12 @@ fn is_carried(result: &CellResult) -> bool {
     let counts = &result.counts;
     #[allow(clippy::cast_precision_loss)] // far below 2^53
     let completed = counts.completed as f64 >= counts.offered as f64 * LEAST_COMPLETED;
-    let on_time = |part| all(result, part).quantile_ms(0.99).is_some_and(|p99| p99 < MOST_LAG_MS);
+    let on_time =
+        |part| result.classes.overall(part).quantile_ms(0.99).is_some_and(|p99| p99 < MOST_LAG_MS);
     completed
         && counts.in_flight == 0
         && on_time(Part::ScheduleLag)
         && on_time(Part::ConnectionWait)
-}
-
-/// A part over all classes.
-fn all(result: &CellResult, part: Part) -> Recording {
-    let mut all = Recording::new();
-    result.classes.iter().for_each(|(_, parts)| all.merge(parts.part(part)));
-    all
 }
 
 /// Completed per second of the measured span; 0 where there was none.

@@ -2,7 +2,7 @@
 
 use super::{Finding, JudgeInput, Weight, classes_of, finding, percent};
 use crate::{
-    model::{Blamed, Mix, ReasonCode, Recording, Slo, ThreadSample},
+    model::{Blamed, Mix, Part, ReasonCode, Slo, ThreadSample},
     report::{TAIL_QUANTILE, tail_words},
 };
 
@@ -24,10 +24,7 @@ pub(super) fn guard(input: &JudgeInput<'_>) -> Vec<Finding> {
         ));
     }
     if let Some(allowed_ms) = allowed_lateness_ms(input.slo, input.mix) {
-        let mut schedule_lag = Recording::new();
-        for (_, class) in input.result.classes.iter() {
-            schedule_lag.merge(&class.schedule_lag);
-        }
+        let schedule_lag = input.result.classes.overall(Part::ScheduleLag);
         texts.extend(late_loop(input, allowed_ms));
         texts.extend(late("schedule lag", schedule_lag.quantile_ms(0.99), allowed_ms));
         texts.extend(late("read lag", runner.read_lag.quantile_ms(0.99), allowed_ms));

@@ -107,10 +107,7 @@ fn calibrated(exact: Calibrated) -> Calibrated {
 #[must_use]
 pub fn cell_summary(record: &CellRecord) -> CellSummary {
     let result = &record.result;
-    let mut all = PartRecordings::default();
-    for (_, recordings) in result.classes.iter() {
-        all.merge(recordings);
-    }
+    let all = result.classes.all();
     let conditions = &record.conditions;
     let invariants = record.invariants.clone().unwrap_or_default();
     CellSummary {
