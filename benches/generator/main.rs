@@ -13,6 +13,8 @@ mod pairs;
 mod pgbench;
 mod postgres;
 mod process;
+#[path = "../../tests/it/programs.rs"]
+mod programs;
 mod psycopg;
 mod published;
 mod report;

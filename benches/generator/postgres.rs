@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    os::unix::{fs::chown, process::CommandExt},
-    path::{Path, PathBuf},
+    os::unix::fs::chown,
+    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use rampdeck::{
-    model::{TargetAddress, TargetSpec, TlsMode},
+    model::{TargetAddress, TargetSpec},
     target, workload,
 };
 use tempfile::TempDir;
@@ -21,6 +21,7 @@ use super::{
     options::Options,
     pgbench::{CUSTOMERS, Server},
     process::Owned,
+    programs::{self, account, unprivileged},
 };
 
 /// The schema that the scripts name.
@@ -161,17 +162,12 @@ impl Postgres {
     }
 
     pub fn target(&self) -> TargetSpec {
-        TargetSpec {
-            address: TargetAddress::Unix { directory: self.folder.path().into(), port: PORT },
-            user: USER.into(),
-            password: None,
-            password_command: None,
-            database: DATABASE.into(),
-            schema: SCHEMA.into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck".into(),
-            connect_timeout_ms: 30_000,
-        }
+        TargetSpec::plain(
+            TargetAddress::Unix { directory: self.folder.path().into(), port: PORT },
+            USER,
+            DATABASE,
+            SCHEMA,
+        )
     }
 
     pub fn server(&self) -> Server {
@@ -195,39 +191,5 @@ impl Drop for Postgres {
 
 /// One of PostgreSQL's programs.
 pub fn program(name: &str) -> Result<PathBuf, Failure> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    if let Ok(listing) = fs::read_dir("/usr/lib/postgresql") {
-        let mut versions: Vec<_> = listing.flatten().map(|entry| entry.path()).collect();
-        versions.sort();
-        folders.extend(versions.into_iter().rev().map(|version| version.join("bin")));
-    }
-    folders
-        .into_iter()
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-        .ok_or_else(|| format!("there is no {name} on this machine").into())
-}
-
-/// Run by an unprivileged user where the benchmark is root's: PostgreSQL refuses root.
-fn unprivileged(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    if let Some((uid, gid)) = account() {
-        command.uid(uid).gid(gid);
-    }
-    command.current_dir("/").stdin(Stdio::null());
-    command
-}
-
-fn account() -> Option<(u32, u32)> {
-    if !rustix::process::getuid().is_root() {
-        return None;
-    }
-    let passwd = fs::read_to_string("/etc/passwd").ok()?;
-    let of = |name: &str| {
-        let line = passwd.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        let mut fields = line.split(':').skip(2);
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-    };
-    of("postgres").or_else(|| of("nobody"))
+    programs::find(name).ok_or_else(|| format!("there is no {name} on this machine").into())
 }

@@ -2,10 +2,10 @@
 //! gone with its last user, even where the test's process is killed.
 
 use std::{
-    env, fs,
-    os::unix::{fs::chown, process::CommandExt},
+    fs,
+    os::unix::fs::chown,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU32, Ordering},
@@ -15,8 +15,11 @@ use std::{
 
 use tempfile::TempDir;
 
+#[path = "../../tests/it/programs.rs"]
+mod programs;
+
 use super::session;
-use crate::model::{TargetAddress, TargetSpec, TlsMode};
+use crate::model::{TargetAddress, TargetSpec};
 
 const PORT: u16 = 5432;
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -66,12 +69,12 @@ impl TestServer {
 
     /// Starts a server with these settings and files in its data folder.
     pub(crate) fn start(port: u16, settings: &str, files: &[(&str, &str)]) -> Self {
-        let binaries = binaries();
+        let initdb = programs::find("initdb");
+        let initdb = initdb.expect("these tests need PostgreSQL: set RAMPDECK_TEST_PG_BIN");
         let folder = TempDir::new().unwrap();
-        let owner = owner();
         let given = folder.path().join("files");
         fs::create_dir(&given).unwrap();
-        if let Some((uid, gid)) = owner {
+        if let Some((uid, gid)) = programs::account() {
             chown(&folder, Some(uid), Some(gid)).unwrap();
             chown(&given, Some(uid), Some(gid)).unwrap();
         }
@@ -82,11 +85,12 @@ impl TestServer {
         for (name, text) in files {
             fs::write(given.join(name), text).unwrap();
         }
-        let keeper = as_owner(Path::new("/bin/sh"), owner)
+        let keeper = programs::unprivileged(Path::new("/bin/sh"))
             .args(["-c", KEEPER, "keeper"])
-            .arg(&binaries)
+            .arg(initdb.parent().unwrap())
             .arg(folder.path())
             .stdin(Stdio::piped())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         // From here on the keeper removes it.
@@ -115,15 +119,13 @@ impl TestServer {
     /// How to reach a database of the server by its Unix socket.
     pub(crate) fn target(&self, database: &str) -> TargetSpec {
         TargetSpec {
-            address: TargetAddress::Unix { directory: self.folder.clone(), port: self.port },
-            user: "postgres".into(),
-            password: None,
-            password_command: None,
-            database: database.into(),
-            schema: "shop".into(),
-            tls: TlsMode::Off,
             application_name: "rampdeck-test".into(),
-            connect_timeout_ms: 10_000,
+            ..TargetSpec::plain(
+                TargetAddress::Unix { directory: self.folder.clone(), port: self.port },
+                "postgres",
+                database,
+                "shop",
+            )
         }
     }
 }
@@ -133,41 +135,4 @@ impl Drop for TestServer {
         drop(self.keeper.stdin.take());
         self.keeper.wait().ok();
     }
-}
-
-/// Where PostgreSQL's programs are: `RAMPDECK_TEST_PG_BIN`, the search path, or the newest of
-/// Debian's folders.
-fn binaries() -> PathBuf {
-    let named = env::var_os("RAMPDECK_TEST_PG_BIN").map(PathBuf::from).into_iter();
-    let path = env::var_os("PATH").unwrap_or_default();
-    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut debian: Vec<_> = debian.map(|entry| entry.path().join("bin")).collect();
-    debian.sort();
-    named
-        .chain(env::split_paths(&path))
-        .chain(debian.into_iter().rev())
-        .find(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
-        .expect("these tests need PostgreSQL's initdb and postgres: set RAMPDECK_TEST_PG_BIN")
-}
-
-/// The server refuses to run as root: then it runs as the user `postgres`.
-fn owner() -> Option<(u32, u32)> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
-    let users = fs::read_to_string("/etc/passwd").unwrap();
-    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let user = fields.into_iter().find(|fields| fields[0] == "postgres");
-    let user = user.expect("run by root, these tests need a user postgres");
-    Some((user[2].parse().unwrap(), user[3].parse().unwrap()))
-}
-
-fn as_owner(program: &Path, owner: Option<(u32, u32)>) -> Command {
-    let mut command = Command::new(program);
-    // The caller's working folder may be closed to the owner.
-    command.current_dir("/").stdout(Stdio::null());
-    if let Some((uid, gid)) = owner {
-        command.uid(uid).gid(gid);
-    }
-    command
 }

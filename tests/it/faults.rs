@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     contract::{self, count},
     headless::short,
-    server,
+    programs, server,
     support::{Place, json},
 };
 
@@ -133,7 +133,7 @@ fn a_restarted_server_is_survived_by_the_cell() {
         line["event"] == "resource_made" && line["resource"]["kind"] == "server"
     });
     let data = server["resource"]["path"].as_str().unwrap();
-    let restart = server::unprivileged(&server::program("pg_ctl"))
+    let restart = programs::unprivileged(&server::program("pg_ctl"))
         .args(["restart", "-m", "immediate", "-w", "-D", data, "-l", "/dev/null"])
         .output()
         .unwrap();

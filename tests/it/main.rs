@@ -11,6 +11,7 @@ mod loss;
 mod null_endpoint;
 mod own_database;
 mod plans;
+mod programs;
 mod rooms;
 mod server;
 mod support;

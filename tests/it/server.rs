@@ -1,53 +1,20 @@
 //! A PostgreSQL server that rampdeck did not start.
 
 use std::{
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::wait_for;
+use crate::{
+    programs::{self, account, unprivileged},
+    support::wait_for,
+};
 
-/// Where the server's programs are: what `tests/run` has installed or the machine had.
+/// One of PostgreSQL's programs: what `tests/run` has installed or the machine had.
 pub fn program(name: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    for base in ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"] {
-        if let Ok(listing) = std::fs::read_dir(base) {
-            folders.extend(listing.flatten().map(|entry| entry.path().join("bin")));
-        }
-    }
-    folders
-        .into_iter()
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| panic!("no {name} on this machine"))
-}
-
-/// The program, run by an unprivileged user where the test is root: PostgreSQL refuses root.
-pub fn unprivileged(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    if let Some((uid, gid)) = account() {
-        command.uid(uid).gid(gid);
-    }
-    command.current_dir("/").stdin(Stdio::null());
-    command
-}
-
-fn account() -> Option<(u32, u32)> {
-    let id = Command::new("id").arg("-u").output().ok()?;
-    if id.stdout.trim_ascii() != b"0" {
-        return None;
-    }
-    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
-    let of = |name: &str| {
-        let line = passwd.lines().find(|line| line.starts_with(&format!("{name}:")))?;
-        let mut fields = line.split(':').skip(2);
-        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-    };
-    of("postgres").or_else(|| of("nobody"))
+    programs::find(name).unwrap_or_else(|| panic!("no {name} on this machine"))
 }
 
 /// A server on a free port of the loopback, with a password.
