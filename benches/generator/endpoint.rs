@@ -2,12 +2,12 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::{IpAddr, Ipv4Addr},
+    net::Ipv4Addr,
     process::{Command, Stdio},
 };
 
 use rampdeck::{
-    model::{NullConfig, NullListening, TargetAddress, TargetSpec, TlsMode},
+    model::{NullConfig, NullListening, TargetAddress, TargetSpec},
     workload::null_answers,
 };
 
@@ -58,19 +58,9 @@ impl Endpoint {
 
     pub fn target(&self) -> TargetSpec {
         TargetSpec {
-            address: TargetAddress::Tcp {
-                host: Ipv4Addr::LOCALHOST.to_string(),
-                port: self.port,
-                hostaddr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            },
-            user: "bench".into(),
-            password: None,
-            password_command: None,
-            database: "bench".into(),
-            schema: SCHEMA.into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck".into(),
+            // Thousands of connections at once.
             connect_timeout_ms: 30_000,
+            ..TargetSpec::plain(TargetAddress::loopback(self.port), "bench", "bench", SCHEMA)
         }
     }
 

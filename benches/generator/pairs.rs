@@ -5,6 +5,7 @@ use rampdeck::model::{Mix, RoundTrips, Shape};
 use super::{
     Failure,
     agent::{Agent, LOOKUPS},
+    endpoint::{Endpoint, Latency},
     options::Options,
     pgbench::Pgbench,
     postgres::Postgres,
@@ -17,8 +18,10 @@ use super::{
 const READS: f64 = 2_000.0;
 /// Arrivals per second of the mix: what a small machine's server carries.
 const MIX: f64 = 800.0;
-/// What psycopg carries on one interpreter.
+/// What psycopg carries on one interpreter: of a server whose rows conflict, and of the null
+/// endpoint, which has none.
 const MIX_IN_PYTHON: f64 = 800.0;
+const NULL_MIX_IN_PYTHON: f64 = 1_200.0;
 const MIX_CONNECTIONS: u32 = 64;
 const READ_CONNECTIONS: [u32; 2] = [64, 256];
 
@@ -57,8 +60,16 @@ pub fn mix(options: &Options, report: &mut Report) -> Result<(), Failure> {
 }
 
 pub fn mix_in_python(options: &Options, report: &mut Report) -> Result<(), Failure> {
+    let endpoint = Endpoint::start(Latency::default())?;
+    let mut agent = Agent::new(endpoint.target(), Mix::default(), Shape::default());
+    let mut peer = Psycopg::new(endpoint.server(), None)?;
+    let (rate, connections) = (NULL_MIX_IN_PYTHON, MIX_CONNECTIONS);
+    let load = Load { rate, connections, seconds: options.seconds };
+    let what = format!("order mix on the null endpoint, {connections} connections, {rate}/s");
+    pairs(4, &what, options, report, load, (&mut agent, &mut peer), || Ok(()))?;
+    drop(endpoint);
     let postgres = Postgres::start(options)?;
-    let mut peer = Psycopg::new(&postgres)?;
+    let mut peer = Psycopg::new(postgres.server(), Some(&postgres))?;
     mix_beside(4, MIX_IN_PYTHON, options, report, &postgres, &mut peer)
 }
 

@@ -18,14 +18,18 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/scripts/order
 const FIRST_RANGE: u64 = 110_000;
 
 pub struct Psycopg<'a> {
-    postgres: &'a Postgres,
+    server: Server,
+    /// Where orders are to be made before each run.
+    premade_in: Option<&'a Postgres>,
     runs: u64,
 }
 
 impl<'a> Psycopg<'a> {
+    /// The orders that the first cancels take are made in `premade_in`; the null endpoint has any.
+    ///
     /// # Errors
     /// When python3 or its psycopg 3 is not there.
-    pub fn new(postgres: &'a Postgres) -> Result<Self, Failure> {
+    pub fn new(server: Server, premade_in: Option<&'a Postgres>) -> Result<Self, Failure> {
         let probe = Command::new("python3")
             .args(["-c", "import psycopg; print(psycopg.__version__, psycopg.pq.__impl__)"])
             .current_dir("/")
@@ -33,7 +37,7 @@ impl<'a> Psycopg<'a> {
         match probe {
             Ok(done) if done.status.success() => {
                 println!("  psycopg {}", String::from_utf8_lossy(&done.stdout).trim());
-                Ok(Self { postgres, runs: 0 })
+                Ok(Self { server, premade_in, runs: 0 })
             }
             _ => Err("python3 has no psycopg 3 (pip install 'psycopg[binary]')".into()),
         }
@@ -49,8 +53,10 @@ impl Peer for Psycopg<'_> {
         self.runs += 1;
         let range = FIRST_RANGE + u64::from(std::process::id() % 1_000) * 100 + self.runs;
         let base = FIRST_ID + range * IDS;
-        self.postgres.premake(base, load.connections)?;
-        let Server { host, port, user, database } = self.postgres.server();
+        if let Some(postgres) = self.premade_in {
+            postgres.premake(base, load.connections)?;
+        }
+        let Server { host, port, user, database } = &self.server;
         let given = serde_json::json!({
             "conninfo": format!("host={host} port={port} user={user} dbname={database}"),
             "rate": load.rate,

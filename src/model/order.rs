@@ -1,6 +1,9 @@
 //! What the engine and the load agent say to each other.
 
-use std::{net::IpAddr, path::PathBuf};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +26,15 @@ pub enum TargetAddress {
         directory: PathBuf,
         port: u16,
     },
+}
+
+impl TargetAddress {
+    /// A port of this machine's own IPv4 loopback address.
+    #[must_use]
+    pub fn loopback(port: u16) -> Self {
+        let host = Ipv4Addr::LOCALHOST;
+        Self::Tcp { host: host.to_string(), port, hostaddr: Some(host.into()) }
+    }
 }
 
 /// Whether and how a connection is encrypted.
@@ -61,6 +73,29 @@ pub struct TargetSpec {
     pub tls: TlsMode,
     pub application_name: String,
     pub connect_timeout_ms: u64,
+}
+
+impl TargetSpec {
+    /// How long a connection may take where nothing else is said, in ms.
+    pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
+    /// How a connection calls itself where nothing else is said.
+    pub const APPLICATION_NAME: &str = "rampdeck";
+
+    /// A database without password or encryption, as one of this machine's own.
+    #[must_use]
+    pub fn plain(address: TargetAddress, user: &str, database: &str, schema: &str) -> Self {
+        Self {
+            address,
+            user: user.to_owned(),
+            password: None,
+            password_command: None,
+            database: database.to_owned(),
+            schema: schema.to_owned(),
+            tls: TlsMode::Off,
+            application_name: Self::APPLICATION_NAME.to_owned(),
+            connect_timeout_ms: Self::CONNECT_TIMEOUT_MS,
+        }
+    }
 }
 
 /// Shares of the transaction classes in percent; they add up to 100.

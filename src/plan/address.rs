@@ -12,8 +12,6 @@ use super::problem::did_you_mean;
 use crate::model::{Secret, TargetAddress, TargetSpec, TlsMode};
 
 const DEFAULT_PORT: u16 = 5432;
-const DEFAULT_CONNECT_TIMEOUT_MS: u64 = 10_000;
-const DEFAULT_APPLICATION_NAME: &str = "rampdeck";
 const PARAMETERS: [&str; 5] =
     ["sslmode", "sslrootcert", "connect_timeout", "application_name", "host"];
 /// What stays as it is in a part of a URL.
@@ -53,7 +51,7 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
     let root_certificate = parameters.take("sslrootcert");
     let tls = tls(&address, parameters.take("sslmode").as_deref(), root_certificate.as_deref())?;
     let connect_timeout_ms = match parameters.take("connect_timeout") {
-        None => DEFAULT_CONNECT_TIMEOUT_MS,
+        None => TargetSpec::CONNECT_TIMEOUT_MS,
         Some(text) => match text.parse::<u64>() {
             Ok(seconds @ 1..=3600) => seconds * 1000,
             _ => {
@@ -63,8 +61,9 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
             }
         },
     };
-    let application_name =
-        parameters.take("application_name").unwrap_or_else(|| DEFAULT_APPLICATION_NAME.to_owned());
+    let application_name = parameters
+        .take("application_name")
+        .unwrap_or_else(|| TargetSpec::APPLICATION_NAME.to_owned());
     if application_name.len() > 63 || !application_name.chars().all(|c| (' '..='~').contains(&c)) {
         return Err(
             "found an application_name that is not allowed, allowed: at most 63 printable \
@@ -326,10 +325,10 @@ fn normal_form(target: &TargetSpec) -> String {
             }
         }
     }
-    if target.connect_timeout_ms != DEFAULT_CONNECT_TIMEOUT_MS {
+    if target.connect_timeout_ms != TargetSpec::CONNECT_TIMEOUT_MS {
         parameters.push(format!("connect_timeout={}", target.connect_timeout_ms / 1000));
     }
-    if target.application_name != DEFAULT_APPLICATION_NAME {
+    if target.application_name != TargetSpec::APPLICATION_NAME {
         parameters.push(format!("application_name={}", encode(&target.application_name)));
     }
     let (user, database) = (encode(&target.user), encode(&target.database));

@@ -2,7 +2,7 @@ use std::{fs, path::Path};
 
 use super::*;
 use crate::{
-    model::{TargetAddress, TlsMode},
+    model::TargetAddress,
     target::{ConnectErrorKind, session, testing::TestServer},
 };
 
@@ -10,15 +10,8 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 fn target(command: Option<PasswordCommand>) -> TargetSpec {
     TargetSpec {
-        address: TargetAddress::Tcp { host: "127.0.0.1".to_owned(), port: 1, hostaddr: None },
-        user: "shop".to_owned(),
-        password: None,
         password_command: command,
-        database: "shop".to_owned(),
-        schema: String::new(),
-        tls: TlsMode::Off,
-        application_name: "rampdeck".to_owned(),
-        connect_timeout_ms: 10_000,
+        ..TargetSpec::plain(TargetAddress::loopback(1), "shop", "shop", "")
     }
 }
 

@@ -160,19 +160,18 @@ async fn a_server_without_tls_is_refused_where_tls_is_asked_for() {
     let file = folder.path().join("ca.pem");
     fs::write(&file, authority().pem()).unwrap();
     let target = TargetSpec {
-        address: TargetAddress::Tcp {
-            host: "localhost".into(),
-            port,
-            hostaddr: Some([127, 0, 0, 1].into()),
-        },
-        user: "app".into(),
         password: Some(Secret::new(PASSWORD)),
-        password_command: None,
-        database: "shop".into(),
-        schema: "shop".into(),
         tls: TlsMode::Verified { ca_file: Some(file) },
-        application_name: "rampdeck-test".into(),
-        connect_timeout_ms: 10_000,
+        ..TargetSpec::plain(
+            TargetAddress::Tcp {
+                host: "localhost".into(),
+                port,
+                hostaddr: Some([127, 0, 0, 1].into()),
+            },
+            "app",
+            "shop",
+            "shop",
+        )
     };
     assert_eq!(*failure(&target).await.kind(), ConnectErrorKind::Tls);
     assert!(server.await.unwrap().is_empty());

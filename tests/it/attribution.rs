@@ -15,7 +15,7 @@ use rampdeck::{
         AgentCommand, AgentReport, Arrivals, AttemptRange, Blamed, CellId, CellOrder, CellResult,
         ConfigurationId, ConnectionLife, InvariantReport, LatencyObjective, Load, Mix, Phase,
         Reason, ReasonCode, RetryPolicy, RoundTrips, Shape, Slo, TargetAddress, TargetSpec,
-        TlsMode, Verdict, WorkloadSpec,
+        Verdict, WorkloadSpec,
     },
     report::tail_words,
     wire::{NullEndpoint, NullScript, Stall},
@@ -86,25 +86,15 @@ enum Disturb {
 }
 
 fn order(endpoint: &NullEndpoint, rate: f64, connections: u32) -> CellOrder {
-    let addr = endpoint.addr();
     CellOrder {
         cell: CellId::new("N1-001"),
         configuration: ConfigurationId::new("N1"),
-        target: TargetSpec {
-            address: TargetAddress::Tcp {
-                host: addr.ip().to_string(),
-                port: addr.port(),
-                hostaddr: None,
-            },
-            user: "tester".into(),
-            password: None,
-            password_command: None,
-            database: "shop".into(),
-            schema: "shop".into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck-test".into(),
-            connect_timeout_ms: 5_000,
-        },
+        target: TargetSpec::plain(
+            TargetAddress::loopback(endpoint.addr().port()),
+            "tester",
+            "shop",
+            "shop",
+        ),
         load: Load::Open { rate, arrivals: Arrivals::Poisson, connections },
         warmup_s: 1.5,
         measure_s: 6.0,

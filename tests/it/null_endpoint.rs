@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::{IpAddr, Ipv4Addr},
+    net::Ipv4Addr,
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -13,7 +13,7 @@ use rampdeck::{
     model::{
         Arrivals, AttemptRange, CellId, CellOrder, ConfigurationId, ConnectionLife, Load, Mix,
         NullConfig, NullListening, NullReport, RetryPolicy, RoundTrips, Shape, TargetAddress,
-        TargetSpec, TlsMode, WorkloadSpec,
+        TargetSpec, WorkloadSpec,
     },
     workload::{OrderWorkload, null_answers},
 };
@@ -80,21 +80,7 @@ fn order(port: u16) -> CellOrder {
     CellOrder {
         cell: CellId::new("N1-001"),
         configuration: ConfigurationId::new("N1"),
-        target: TargetSpec {
-            address: TargetAddress::Tcp {
-                host: "127.0.0.1".into(),
-                port,
-                hostaddr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            },
-            user: "app".into(),
-            password: None,
-            password_command: None,
-            database: "app".into(),
-            schema: "shop".into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck".into(),
-            connect_timeout_ms: 10_000,
-        },
+        target: TargetSpec::plain(TargetAddress::loopback(port), "app", "app", "shop"),
         load: Load::Open { rate: 300.0, arrivals: Arrivals::Poisson, connections: 32 },
         warmup_s: 0.5,
         measure_s: 2.0,

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::model::{Secret, TargetAddress, TargetSpec, TlsMode};
+use crate::model::{Secret, TargetAddress, TargetSpec};
 
 /// One query that a client sent.
 pub(super) struct Query<'a> {
@@ -69,19 +69,8 @@ impl FakeServer {
 
     pub(super) fn target(&self) -> TargetSpec {
         TargetSpec {
-            address: TargetAddress::Tcp {
-                host: "127.0.0.1".into(),
-                port: self.port,
-                hostaddr: None,
-            },
-            user: "tester".into(),
             password: Some(Secret::new("unused")),
-            password_command: None,
-            database: "shop".into(),
-            schema: "shop".into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck-test".into(),
-            connect_timeout_ms: 5_000,
+            ..TargetSpec::plain(TargetAddress::loopback(self.port), "tester", "shop", "shop")
         }
     }
 }

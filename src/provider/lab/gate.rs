@@ -17,7 +17,8 @@ use tokio::{
 use crate::{
     model::{
         ConfigurationId, Fault, GateConfig, GateListening, GateProfile, GateReport,
-        ProcessIdentity, Resource, ResourceKind, ResourceState, RunId, TargetSpec, UnixMs,
+        ProcessIdentity, Resource, ResourceKind, ResourceState, RunId, TargetAddress, TargetSpec,
+        UnixMs,
     },
     provider::{
         Recorder,
@@ -151,14 +152,7 @@ pub(super) async fn start(making: Making<'_>, order: GateOrder) -> Result<Gate, 
     making.recorder.made(resource);
     let (report, status) = watch::channel(None);
     tokio::spawn(follow(child, lines, report));
-    let target = TargetSpec {
-        address: crate::model::TargetAddress::Tcp {
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port,
-            hostaddr: Some(Ipv4Addr::LOCALHOST.into()),
-        },
-        ..making.behind
-    };
+    let target = TargetSpec { address: TargetAddress::loopback(port), ..making.behind };
     Ok(Gate { configuration, process, port, target, status, stdin })
 }
 

@@ -26,7 +26,7 @@ use tokio::process::{Child, Command};
 use crate::{
     model::{
         ConfigurationId, ProcessIdentity, Resource, ResourceKind, ResourceState, RunId,
-        TargetAddress, TargetSpec, TlsMode, UnixMs,
+        TargetAddress, TargetSpec, UnixMs,
     },
     plan::LabPlan,
     target,
@@ -51,7 +51,6 @@ const INITDB_PATIENCE: Duration = Duration::from_secs(300);
 const START_PATIENCE: Duration = Duration::from_secs(120);
 /// How long a database that is to be cloned may be in use by a connection that is closing.
 const CLONE_PATIENCE: Duration = Duration::from_secs(30);
-const CONNECT_TIMEOUT_MS: u64 = 10_000;
 /// How much of a log an error quotes.
 const TAIL_LINES: usize = 12;
 
@@ -162,20 +161,12 @@ impl Lab {
     /// How to reach a database past the gates, as the lab's superuser.
     #[must_use]
     pub fn admin_target(&self, database: &str) -> TargetSpec {
-        TargetSpec {
-            address: TargetAddress::Unix {
-                directory: self.layout.sockets.clone(),
-                port: folder::PORT,
-            },
-            user: USER.into(),
-            password: None,
-            password_command: None,
-            database: database.into(),
-            schema: SCHEMA.into(),
-            tls: TlsMode::Off,
-            application_name: "rampdeck".into(),
-            connect_timeout_ms: CONNECT_TIMEOUT_MS,
-        }
+        TargetSpec::plain(
+            TargetAddress::Unix { directory: self.layout.sockets.clone(), port: folder::PORT },
+            USER,
+            database,
+            SCHEMA,
+        )
     }
 
     /// Makes an empty database.
