@@ -16,9 +16,18 @@ use std::{
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use serde_json::Value;
 
-use super::{Failure, options::Options, process::Owned, report::Report, sample::Spread};
+use super::{
+    Failure,
+    endpoint::{Latency, PUBLISHED},
+    options::Options,
+    process::Owned,
+    report::Report,
+    sample::Spread,
+};
 
 const RATE: u32 = 500;
+/// Pairs for each that is asked for: what is looked for is smaller than what a pair scatters.
+const PAIRS_EACH: u32 = 3;
 /// A console draws at most every 33 ms; a new size has it draw everything.
 const RESIZE_EVERY: Duration = Duration::from_millis(33);
 const END_LIMIT: Duration = Duration::from_secs(120);
@@ -27,7 +36,7 @@ const END_LIMIT: Duration = Duration::from_secs(120);
 pub fn attached(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let (mut cpu, mut p99) = (Spread::default(), Spread::default());
     let mut drawn = 0;
-    for pair in 0..options.pairs {
+    for pair in 0..options.pairs * PAIRS_EACH {
         let run = |watched| Watched::run(options, watched);
         let (alone, watched) = if pair.is_multiple_of(2) {
             let alone = run(false)?;
@@ -49,8 +58,15 @@ pub fn attached(options: &Options, report: &mut Report) -> Result<(), Failure> {
         drawn += watched.drawn;
     }
     let what = format!("a console at full redraw, order mix at {RATE}/s");
-    report.line(12, &format!("{what}: processor time"), &format!("**{}** × alone", cpu.show(2)));
-    report.line(12, &format!("{what}: response p99"), &format!("**{}** × alone", p99.show(2)));
+    for (name, spread) in [("processor time", cpu), ("response p99", p99)] {
+        let figures = format!(
+            "**{}** × alone, the median of {} pairs with its 95 % interval; all within {}",
+            spread.show_interval(3),
+            spread.len(),
+            spread.show(2)
+        );
+        report.line(12, &format!("{what}: {name}"), &figures);
+    }
     if drawn == 0 {
         return Err("the console has drawn nothing".into());
     }
@@ -97,10 +113,13 @@ impl Watched {
     }
 }
 
+/// A cell on a database with the published latencies: what an operator watches.
 fn plan_text(seconds: u32) -> String {
+    let Latency { round_trip_ms, commit_write_ms } = PUBLISHED;
     format!(
         "name = \"console\"\nscale = 0.001\nhold_s = 0\n\n[load]\nwarmup_s = 3\nmeasure_s = {seconds}\n\n\
-         [budget]\ncap = 1\n\n[[configuration]]\nid = \"L1\"\nkind = \"lab\"\n\n\
+         [budget]\ncap = 1\n\n[[configuration]]\nid = \"L1\"\nkind = \"lab\"\n\
+         gate = {{ round_trip_ms = {round_trip_ms}, commit_write_ms = {commit_write_ms} }}\n\n\
          [[stage]]\nname = \"main\"\nopen = [{RATE}]\nconnections = 64\n"
     )
 }

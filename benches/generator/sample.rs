@@ -148,6 +148,30 @@ impl Spread {
         }
     }
 
+    /// Median, and in brackets between which two of the values the true median lies with a
+    /// confidence of 95 % or more (the sign test: of n values it is outside of the k-th from either
+    /// end with a probability of 2 × P(X < k), X binomial of n and 1/2). All of them where there
+    /// are too few for that.
+    pub fn show_interval(&self, digits: usize) -> String {
+        let sorted = self.sorted();
+        let count = sorted.len();
+        let (mut term, mut outside, mut from) = (0.5_f64.powi(count as i32), 0.0, 0);
+        for k in 0..count / 2 {
+            outside += 2.0 * term;
+            if outside > 0.05 {
+                break;
+            }
+            from = k;
+            term *= (count - k) as f64 / (k + 1) as f64;
+        }
+        match (sorted.get(from), count.checked_sub(from + 1).and_then(|to| sorted.get(to))) {
+            (Some(least), Some(most)) => {
+                format!("{:.digits$} ({least:.digits$}..{most:.digits$})", self.median())
+            }
+            _ => "–".into(),
+        }
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

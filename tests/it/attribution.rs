@@ -68,6 +68,14 @@ impl Agent {
         }
     }
 
+    async fn measured_window(&mut self) {
+        self.until(|report| match report {
+            AgentReport::Window(window) if window.phase == Phase::Measure => Some(()),
+            _ => None,
+        })
+        .await;
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
@@ -125,12 +133,15 @@ fn run(order: CellOrder, disturb: Disturb) -> CellResult {
             agent.send(AgentCommand::Run(Box::new(order))).await;
             let measuring = AgentReport::Phase { cell, phase: Phase::Measure };
             agent.until(|report| (report == measuring).then_some(())).await;
-            for _ in 0..STALLS {
-                tokio::time::sleep(EVERY - STALL).await;
+            let stalls = if matches!(disturb, Disturb::Nothing) { 0 } else { STALLS };
+            for _ in 0..stalls {
+                // A window lasts a second and begins where the one before it ended.
+                agent.measured_window().await;
                 match disturb {
                     Disturb::Nothing => {}
                     Disturb::Agent => {
                         agent.signal(Signal::STOP);
+                        // How long the stop lasts is what is tested.
                         tokio::time::sleep(STALL).await;
                         agent.signal(Signal::CONT);
                     }
@@ -138,7 +149,6 @@ fn run(order: CellOrder, disturb: Disturb) -> CellResult {
                     Disturb::Thread(thread) => {
                         let ms = u64::try_from(STALL.as_millis()).unwrap();
                         agent.send(AgentCommand::Stall { thread, ms }).await;
-                        tokio::time::sleep(STALL).await;
                     }
                 }
             }

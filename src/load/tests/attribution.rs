@@ -75,9 +75,8 @@ fn while_one_load_thread_is_stalled_the_arrivals_of_the_others_start_on_time() {
         agent.run(&order);
         agent.phase(&order.cell, Phase::Measure).await;
         for _ in 0..2 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            agent.measured_window().await;
             agent.send(AgentCommand::Stall { thread: stalled, ms: 500 });
-            tokio::time::sleep(Duration::from_millis(500)).await;
         }
         let result = agent.result().await;
         // The stalls hold a third of the cell, 200 arrivals. What the thread had in its hands was

@@ -63,6 +63,14 @@ impl Agent {
         self.until(|report| (report == wanted).then_some(())).await;
     }
 
+    pub(super) async fn measured_window(&mut self) {
+        self.until(|report| match report {
+            AgentReport::Window(window) if window.phase == Phase::Measure => Some(()),
+            _ => None,
+        })
+        .await;
+    }
+
     pub(super) async fn result(&mut self) -> CellResult {
         self.until(|report| match report {
             AgentReport::Ended(result) => Some(*result),
@@ -85,12 +93,7 @@ fn a_step_keeps_the_result_so_far_and_the_connections() {
     Agent::with(|mut agent| async move {
         let first = long_order(&server, "T1-001");
         agent.run(&first);
-        agent
-            .until(|report| match report {
-                AgentReport::Window(window) if window.phase == Phase::Measure => Some(()),
-                _ => None,
-            })
-            .await;
+        agent.measured_window().await;
         let second = long_order(&server, "T1-002");
         let stepped = Instant::now();
         agent.send(AgentCommand::Stop { cell: first.cell.clone() });
