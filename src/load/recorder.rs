@@ -19,6 +19,9 @@ use crate::{
     target::ReadLag,
 };
 
+/// Tallies kept beside the one that is being filled: one on its way, one for a collector that is
+/// late. All are there from the beginning, so that a busy moment does not make the process larger.
+const SPARES: usize = 2;
 /// What most transactions of a class need: nine of ten are served within it.
 const ORDINARY_QUANTILE: f64 = 0.9;
 /// So many successes tell it.
@@ -61,7 +64,7 @@ impl Recorder {
             course,
             reports,
             window: Box::new(Tally::new()),
-            spares: vec![Tally::new()],
+            spares: (0..SPARES).map(|_| Tally::new()).collect(),
             cell: Box::new(Tally::new()),
             holders: vec![Holder::default(); workers],
             ordinary: PerClass::from_fn(|_| u64::MAX),
@@ -124,8 +127,7 @@ impl Recorder {
     }
 
     pub(super) fn give_spare(&mut self, tally: Tally) {
-        // Two are enough: one is being filled, one is on its way.
-        if self.spares.len() < 2 {
+        if self.spares.len() < SPARES {
             self.spares.push(tally);
         }
     }
