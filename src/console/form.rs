@@ -12,6 +12,8 @@ const PILOT_CONNECTIONS: u32 = 16;
 const PILOT_RATE: f64 = 100.0;
 /// A day: what is longer is a slip of the keyboard.
 const LONGEST_SPAN_S: f64 = 86_400.0;
+/// How long a ramp takes unless it is typed, in seconds.
+const RAMP_S: f64 = 60.0;
 const LONGEST_INPUT: usize = 12;
 
 /// One line of the form.
@@ -62,7 +64,12 @@ pub(super) struct StartForm {
 
 impl StartForm {
     /// A form filled with the configuration's running or last load.
-    pub(super) fn new(status: &ConfigurationStatus, spans: Option<Spans>, max_rate: f64) -> Self {
+    pub(super) fn new(
+        status: &ConfigurationStatus,
+        spans: Option<Spans>,
+        max_rate: f64,
+        when: When,
+    ) -> Self {
         let running = status.cell.as_ref().map(|cell| cell.load);
         let load = running.or_else(|| status.last.as_ref().map(|last| last.load));
         let load = load.unwrap_or(Load::Closed { connections: PILOT_CONNECTIONS });
@@ -75,7 +82,7 @@ impl StartForm {
             configuration: status.id.clone(),
             busy: running.is_some(),
             open_loop: load.rate().is_some(),
-            when: When::Now,
+            when,
             focus: Field::Kind,
             fresh: true,
             max_rate,
@@ -237,6 +244,69 @@ impl RateForm {
                 None
             }
         }
+    }
+}
+
+/// A ramp being typed: to which rate, over how long.
+#[derive(Clone, Debug)]
+pub(super) struct RampForm {
+    pub configuration: ConfigurationId,
+    /// The rate as the form was opened, arrivals per second.
+    pub current: f64,
+    pub max_rate: f64,
+    pub to: Input,
+    pub over: Input,
+    /// Whether the time is being typed, not the rate.
+    pub on_time: bool,
+    pub error: Option<String>,
+}
+
+impl RampForm {
+    pub(super) fn new(configuration: ConfigurationId, current: f64, max_rate: f64) -> Self {
+        Self {
+            configuration,
+            current,
+            max_rate,
+            to: Input::default(),
+            over: number(RAMP_S),
+            on_time: false,
+            error: None,
+        }
+    }
+
+    pub(super) fn move_focus(&mut self) {
+        self.on_time = !self.on_time;
+    }
+
+    /// Types into the field in focus. Returns whether it took the request.
+    pub(super) fn type_in(&mut self, request: InputRequest) -> bool {
+        let input = if self.on_time { &mut self.over } else { &mut self.to };
+        let taken = type_number(input, request);
+        if taken {
+            self.error = None;
+        }
+        taken
+    }
+
+    /// The command, or `None` with the error set and the field that is wrong in focus.
+    pub(super) fn submit(&mut self) -> Option<Command> {
+        let to = check_rate(self.to.value(), self.max_rate);
+        let over = check_span(self.over.value(), 1.0);
+        match (to, over) {
+            (Ok(to), Ok(over_s)) => {
+                let configuration = self.configuration.clone();
+                return Some(Command::Ramp { configuration, to, over_s });
+            }
+            (Err(what), _) => {
+                self.on_time = false;
+                self.error = Some(format!("rate: {what}"));
+            }
+            (_, Err(what)) => {
+                self.on_time = true;
+                self.error = Some(format!("seconds: {what}"));
+            }
+        }
+        None
     }
 }
 

@@ -83,10 +83,22 @@ impl Keymap {
         Ok(())
     }
 
-    /// What a key does in a layer, `Everywhere` not counted.
+    /// What a key does in a layer, in a view also by the keys of every view; `Everywhere` is not
+    /// counted.
     pub(super) fn action(&self, layer: Layer, key: KeyCombination) -> Option<Action> {
         let key = plain(key);
-        self.layer(layer).iter().find(|row| row.key == key).map(|row| row.action)
+        self.rows(layer).find(|row| row.key == key).map(|row| row.action)
+    }
+
+    /// The rows that count in a layer, its own first; of those of every view only what means
+    /// something in this one and has not been bound anew.
+    pub(super) fn rows(&self, layer: Layer) -> impl Iterator<Item = &Binding> {
+        let own = self.layer(layer);
+        let views = if layer.is_view() { self.layer(Layer::Views) } else { &[] };
+        let views = views.iter().filter(move |row| {
+            row.action.belongs_in(layer) && own.iter().all(|known| known.key != row.key)
+        });
+        own.iter().chain(views)
     }
 
     /// The rows of a layer, in the order of the file.
@@ -96,8 +108,8 @@ impl Keymap {
 
     /// The first key that does something in a layer or everywhere, as text.
     pub(super) fn key_for(&self, layer: Layer, action: Action) -> Option<String> {
-        let rows = self.layer(layer).iter().chain(self.layer(Layer::Everywhere));
-        rows.into_iter().find(|row| row.action == action).map(|row| key_text(row.key, true))
+        let mut rows = self.rows(layer).chain(self.layer(Layer::Everywhere));
+        rows.find(|row| row.action == action).map(|row| key_text(row.key, true))
     }
 }
 
@@ -171,7 +183,10 @@ fn check(layer: Layer, key: KeyCombination, row: Row) -> Result<Option<Binding>,
     if name == "none" {
         return Ok(None);
     }
-    let known = || Action::names_in(layer).join(", ");
+    let known = || {
+        let names: Vec<_> = Action::in_layer(layer).map(|action| action.words().0).collect();
+        names.join(", ")
+    };
     let action = Action::named(name)
         .ok_or_else(|| format!("no command `{name}`; {layer} has {}", known()))?;
     if !action.belongs_in(layer) {

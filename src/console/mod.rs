@@ -6,11 +6,14 @@
 //! screen. The command line calls [`run`].
 
 mod action;
+mod copy;
 mod engine;
 #[cfg(test)]
 mod fixture;
 mod form;
 mod keymap;
+mod looks;
+mod palette;
 mod record;
 mod session;
 mod state;

@@ -8,7 +8,10 @@ use std::{
 
 use crate::{
     link::HISTORY_POINTS,
-    model::{CellId, ConfigurationId, Event, EventKind, Load, Snapshot, Tps, Verdict, WindowPoint},
+    model::{
+        CellId, ClassLatency, ConfigurationId, Event, EventKind, Load, PerClass, Snapshot, Tps,
+        Verdict, WindowPoint,
+    },
 };
 
 /// Events kept for the lines below the panes.
@@ -23,6 +26,12 @@ pub(super) struct EndedCell {
     pub configuration: ConfigurationId,
     pub load: Load,
     pub tps: Tps,
+    pub stage: String,
+    pub classes: PerClass<ClassLatency>,
+    pub connection_wait_p99_ms: Option<f64>,
+    /// Who made the tail, in words.
+    pub tail: String,
+    pub measured_s: f64,
     pub verdict: Verdict,
     /// The first reason, empty where there is none.
     pub why: String,
@@ -100,7 +109,19 @@ impl Record {
                 let spans = Spans { warmup_s: *warmup_s, measure_s: *measure_s };
                 self.spans.insert(configuration.clone(), spans);
             }
-            EventKind::CellEnded { cell, configuration, load, verdict, tps, reasons } => {
+            EventKind::CellEnded {
+                cell,
+                configuration,
+                load,
+                verdict,
+                tps,
+                reasons,
+                stage,
+                classes,
+                connection_wait_p99_ms,
+                tail,
+                measured_s,
+            } => {
                 if self.cells.iter().any(|known| known.cell == *cell) {
                     return;
                 }
@@ -112,6 +133,11 @@ impl Record {
                     configuration: configuration.clone(),
                     load: *load,
                     tps: *tps,
+                    stage: stage.clone(),
+                    classes: classes.clone(),
+                    connection_wait_p99_ms: *connection_wait_p99_ms,
+                    tail: tail.clone(),
+                    measured_s: *measured_s,
                     verdict: *verdict,
                     why: reasons.first().map(|reason| reason.text.clone()).unwrap_or_default(),
                 });

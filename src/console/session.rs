@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crossterm::event::{Event, EventStream, KeyEventKind};
+use crossterm::event::{Event, EventStream, KeyEventKind, MouseEventKind};
 use futures_util::StreamExt;
 use ratatui::layout::Rect;
 use rustix::process::{Signal, kill_current_process_group};
@@ -182,6 +182,11 @@ impl Session {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 self.take_msg(Msg::Key(key.into())).await
             }
+            Event::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::ScrollDown => self.take_msg(Msg::Scroll { forward: true }).await,
+                MouseEventKind::ScrollUp => self.take_msg(Msg::Scroll { forward: false }).await,
+                _ => Ok(Step::Stay),
+            },
             Event::Paste(text) => self.take_msg(Msg::Paste(text)).await,
             Event::Resize(..) => {
                 self.redraw()?;
@@ -198,6 +203,8 @@ impl Session {
             match effect {
                 Effect::Exit(exit) => return Ok(Step::Exit(exit)),
                 Effect::Redraw => self.redraw()?,
+                Effect::Copy(text) => self.screen.tell(&terminal::clipboard(&text)),
+                Effect::Mouse(taken) => self.screen.tell(&terminal::mouse(taken)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Send { id, command } => {
                     let frame = ClientFrame::Command { id, command };
@@ -251,6 +258,9 @@ impl Session {
 
     fn come_back(&mut self) -> Result<(), ConsoleError> {
         self.guard.retake().map_err(ConsoleError::Terminal)?;
+        if self.state.mouse {
+            self.screen.tell(&terminal::mouse(true));
+        }
         self.redraw()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crokey::KeyCombination;
 use tui_input::Input;
 
 use crate::model::{
@@ -10,8 +11,10 @@ use crate::model::{
 
 use super::{
     action::Layer,
-    form::{RateForm, StartForm},
+    form::{RampForm, RateForm, StartForm},
     keymap::Keymap,
+    looks::Looks,
+    palette::PalettePanel,
     record::Record,
 };
 
@@ -39,14 +42,48 @@ pub(super) struct Toast {
     pub at: UnixMs,
 }
 
-/// What lies over the overview.
+/// What fills the screen between the header and the hints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum View {
+    #[default]
+    Overview,
+    Configuration,
+    Compare,
+    Cells,
+    Resources,
+    Log,
+}
+
+/// What lies over the view.
 #[derive(Clone, Debug)]
 pub(super) enum Dialog {
     Start(Box<StartForm>),
     Rate(RateForm),
+    Ramp(RampForm),
     Decision(DecisionPanel),
     Teardown(TeardownPanel),
-    Help { scroll: usize },
+    Help(HelpPanel),
+    Palette(PalettePanel),
+    /// What is searched for in the log, being typed.
+    Search(Input),
+}
+
+/// The help, opened.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HelpPanel {
+    pub scroll: usize,
+    /// Only lines that contain this are shown.
+    pub search: Input,
+    /// Whether `search` is being typed into.
+    pub typing: bool,
+}
+
+/// What the views show while the picture is held still.
+#[derive(Clone, Debug)]
+pub(super) struct Frozen {
+    pub at: UnixMs,
+    pub snapshot: Box<Snapshot>,
+    pub record: Record,
 }
 
 /// The pending decision, opened.
@@ -62,6 +99,8 @@ pub(super) struct TeardownPanel {
     pub input: Input,
     pub error: Option<String>,
     pub scroll: usize,
+    /// Only what would go is shown; nothing can be sent.
+    pub dry_run: bool,
     /// The decision and its option that the typed name answers; otherwise a command of its own.
     pub answers: Option<(String, String)>,
 }
@@ -93,6 +132,17 @@ pub(super) struct State {
     pub last_seen: Option<UnixMs>,
     pub snapshot: Option<Box<Snapshot>>,
     pub record: Record,
+    /// The picture that is held still, if it is.
+    pub frozen: Option<Box<Frozen>>,
+    pub view: View,
+    /// What each view is set to.
+    pub looks: Looks,
+    /// Number of this console, from 1; 0 until the engine has said it.
+    pub number: u32,
+    /// Keys of a chord that have been pressed so far.
+    pub chord: Vec<KeyCombination>,
+    /// Whether the mouse acts here; otherwise the terminal has it, for selecting text.
+    pub mouse: bool,
     /// Index of the selected configuration.
     pub selected: usize,
     pub dialog: Option<Dialog>,
@@ -119,6 +169,12 @@ impl State {
             last_seen: None,
             snapshot: None,
             record: Record::default(),
+            frozen: None,
+            view: View::Overview,
+            looks: Looks::default(),
+            number: 0,
+            chord: Vec::new(),
+            mouse: false,
             selected: 0,
             dialog: None,
             shown_decision: None,
@@ -134,13 +190,39 @@ impl State {
     /// The layer of keys on top.
     pub(super) const fn layer(&self) -> Layer {
         match &self.dialog {
-            Some(Dialog::Start(_) | Dialog::Rate(_)) => Layer::Form,
+            Some(Dialog::Start(_) | Dialog::Rate(_) | Dialog::Ramp(_)) => Layer::Form,
             Some(Dialog::Decision(_)) => Layer::Decision,
             Some(Dialog::Teardown(_)) => Layer::Teardown,
-            Some(Dialog::Help { .. }) => Layer::Help,
-            None if self.ended.is_some() => Layer::Ended,
-            None => Layer::Overview,
+            Some(Dialog::Help(HelpPanel { typing: true, .. }) | Dialog::Search(_)) => Layer::Search,
+            Some(Dialog::Help(_)) => Layer::Help,
+            Some(Dialog::Palette(_)) => Layer::Palette,
+            None => match self.view {
+                View::Overview if self.ended.is_some() => Layer::Ended,
+                View::Overview => Layer::Overview,
+                View::Configuration => Layer::Configuration,
+                View::Compare => Layer::Compare,
+                View::Cells => Layer::Cells,
+                View::Resources => Layer::Resources,
+                View::Log => Layer::Log,
+            },
         }
+    }
+
+    /// What the views show: the newest snapshot, or the one that is held still.
+    pub(super) fn shown(&self) -> Option<&Snapshot> {
+        let frozen = self.frozen.as_ref().map(|frozen| &*frozen.snapshot);
+        frozen.or(self.snapshot.as_deref())
+    }
+
+    /// The memory that goes with [`State::shown`].
+    pub(super) fn shown_record(&self) -> &Record {
+        self.frozen.as_ref().map_or(&self.record, |frozen| &frozen.record)
+    }
+
+    /// Whether another console drives the run and this one watches.
+    pub(super) fn watches(&self) -> bool {
+        let holder = self.snapshot.as_ref().and_then(|snapshot| snapshot.control.holder);
+        holder.is_some_and(|holder| self.number > 0 && holder != self.number)
     }
 
     pub(super) fn run(&self) -> Option<&RunId> {

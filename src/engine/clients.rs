@@ -98,8 +98,11 @@ async fn client(stream: UnixStream, broadcaster: Broadcaster, inputs: mpsc::Send
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
     let role = match reader.next::<ClientFrame>().await {
         Ok(Some(ClientFrame::Hello { role, protocol, .. })) => {
-            let welcome =
-                ServerFrame::Welcome { protocol: PROTOCOL, build: super::build().to_owned() };
+            let welcome = ServerFrame::Welcome {
+                protocol: PROTOCOL,
+                build: super::build().to_owned(),
+                console: 0,
+            };
             if writer.send(&welcome).await.is_err() || protocol != PROTOCOL {
                 return;
             }

@@ -41,6 +41,16 @@ impl Supervisor {
                 Ok(())
             }
             Command::StepRate { configuration, step } => self.step_rate(&configuration, step, by),
+            Command::Ramp { .. }
+            | Command::HoldRate { .. }
+            | Command::UndoStep { .. }
+            | Command::RepeatCell { .. }
+            | Command::MoveCell { .. }
+            | Command::DropCell { .. }
+            | Command::AskControl
+            | Command::GiveControl
+            | Command::KeepControl
+            | Command::RetryTeardown => Err("not yet".to_owned()),
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Answer { decision, option } => self.answer(&decision, &option, by),

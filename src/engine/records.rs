@@ -56,6 +56,15 @@ impl Supervisor {
             verdict: record.verdict,
             tps,
             reasons: record.reasons.clone(),
+            stage: record.stage.clone(),
+            classes: PerClass::from_fn(|class| latency(&record.result.classes[class].response)),
+            connection_wait_p99_ms: record
+                .result
+                .classes
+                .overall(Part::ConnectionWait)
+                .quantile_ms(0.99),
+            tail: crate::report::tail_words(&record.result),
+            measured_s: record.result.measured_s,
         });
         let configuration = &mut self.configurations[at];
         configuration.cells_done += 1;

@@ -50,7 +50,8 @@ impl Supervisor {
             agent: self.agent_status.clone(),
             resources: self.resources.values().cloned().collect(),
             teardown: self.teardown.clone(),
-            consoles: u32::try_from(self.consoles).unwrap_or(u32::MAX),
+            control: crate::model::ControlStatus::default(),
+            queue: Vec::new(),
             recent: self.journal.recent(RECENT),
         }
     }
@@ -74,6 +75,8 @@ impl Supervisor {
             accrued: self.meter.accrued_of(id, now),
             per_hour: self.meter.per_hour_of(id),
             gate: gate(configuration),
+            ramp: None,
+            undo_rate: None,
             point: configuration.history.back().cloned(),
         }
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttemptRange, CellId, ConfigurationId, GuardState, Load, Money, Phase, Reason, Resource, Tps,
-    UnixMs, Verdict,
+    AttemptRange, CellId, ClassLatency, ConfigurationId, GuardState, Load, Money, PerClass, Phase,
+    Reason, Resource, Tps, UnixMs, Verdict,
 };
 
 /// How much an event matters to an operator.
@@ -98,6 +98,18 @@ pub enum EventKind {
         verdict: Verdict,
         tps: Tps,
         reasons: Vec<Reason>,
+        #[serde(default)]
+        stage: String,
+        #[serde(default)]
+        classes: PerClass<ClassLatency>,
+        #[serde(default)]
+        connection_wait_p99_ms: Option<f64>,
+        /// Who made the tail, in words.
+        #[serde(default)]
+        tail: String,
+        /// Of the measured span, in seconds.
+        #[serde(default)]
+        measured_s: f64,
     },
     DecisionAsked {
         id: String,

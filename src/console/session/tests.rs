@@ -94,7 +94,8 @@ async fn serve(listener: &UnixListener, protocol: u32, note: &mpsc::Sender<Comma
         let (reader, writer) = stream.into_split();
         let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
         let _: Option<ClientFrame> = reader.next().await.unwrap();
-        let _ = writer.send(&ServerFrame::Welcome { protocol, build: "test".into() }).await;
+        let _ =
+            writer.send(&ServerFrame::Welcome { protocol, build: "test".into(), console: 1 }).await;
         let mut ticks = tokio::time::interval(Duration::from_millis(250));
         loop {
             tokio::select! {

@@ -1,10 +1,11 @@
 //! From what the operator asks to the commands that go to the engine, or a word why not.
 
-use crate::model::{Command, DecisionAction, Load, RateStep, RunState};
+use crate::model::{Command, DecisionAction, Load, RateStep, RunState, When};
 
 use super::{
     super::{
-        form::{RateForm, StartForm},
+        copy,
+        form::{RampForm, RateForm, StartForm},
         state::{
             DecisionPanel, Dialog, LinkState, Pending, State, TeardownPanel, needs_confirmation,
         },
@@ -41,12 +42,12 @@ fn cannot_send(state: &State) -> Option<String> {
 }
 
 /// Opens the form of a cell for the selected configuration.
-pub(super) fn open_start(state: &mut State) {
+pub(super) fn open_start(state: &mut State, when: When) {
     let (Some(snapshot), Some(status)) = (&state.snapshot, state.configuration()) else {
         return toast(state, true, "nothing to start yet: no configuration is known".to_owned());
     };
     let spans = state.record.spans(&status.id);
-    let form = StartForm::new(status, spans, snapshot.header.max_rate);
+    let form = StartForm::new(status, spans, snapshot.header.max_rate, when);
     state.dialog = Some(Dialog::Start(Box::new(form)));
 }
 
@@ -113,6 +114,76 @@ pub(super) fn open_rate(state: &mut State) {
         (Err(why), ..) => toast(state, true, format!("no rate to set: {why}")),
         _ => {}
     }
+}
+
+/// Opens the form of a ramp.
+pub(super) fn open_ramp(state: &mut State) {
+    match (running_rate(state), &state.snapshot, state.configuration()) {
+        (Ok(rate), Some(snapshot), Some(status)) => {
+            let form = RampForm::new(status.id.clone(), rate, snapshot.header.max_rate);
+            state.dialog = Some(Dialog::Ramp(form));
+        }
+        (Err(why), ..) => toast(state, true, format!("no ramp: {why}")),
+        _ => {}
+    }
+}
+
+/// Ends the ramp of the selected configuration at the rate it has reached.
+pub(super) fn hold_rate(state: &mut State) -> Vec<Effect> {
+    let Some(status) = state.configuration() else { return Vec::new() };
+    let configuration = status.id.clone();
+    if status.ramp.is_none() {
+        toast(state, true, format!("{configuration} has no ramp under way"));
+        return Vec::new();
+    }
+    send(state, Command::HoldRate { configuration })
+}
+
+/// Goes back to the rate before the last step.
+pub(super) fn undo_step(state: &mut State) -> Vec<Effect> {
+    let Some(status) = state.configuration() else { return Vec::new() };
+    let configuration = status.id.clone();
+    if status.undo_rate.is_none() {
+        toast(state, true, format!("{configuration} has no step to undo"));
+        return Vec::new();
+    }
+    send(state, Command::UndoStep { configuration })
+}
+
+/// The number of the queued cell that is marked in the cells view.
+fn marked_in_queue(state: &State) -> Option<u64> {
+    let snapshot = state.snapshot.as_ref()?;
+    snapshot.queue.get(state.looks.cell).map(|cell| cell.number)
+}
+
+/// Runs the marked ended cell once more.
+pub(super) fn repeat_cell(state: &mut State) -> Vec<Effect> {
+    let queued = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.queue.len());
+    let ended = state.looks.cell.checked_sub(queued);
+    let cell = ended.and_then(|back| state.record.cells().iter().rev().nth(back));
+    let Some(cell) = cell.map(|cell| cell.cell.clone()) else {
+        toast(state, true, "mark a cell that has ended: it runs once more".to_owned());
+        return Vec::new();
+    };
+    send(state, Command::RepeatCell { cell })
+}
+
+/// Takes the marked cell out of the queue.
+pub(super) fn drop_cell(state: &mut State) -> Vec<Effect> {
+    let Some(cell) = marked_in_queue(state) else {
+        toast(state, true, "mark a cell that waits: it is dropped".to_owned());
+        return Vec::new();
+    };
+    send(state, Command::DropCell { cell })
+}
+
+/// Moves the marked cell within the queue; the mark goes with it.
+pub(super) fn move_cell(state: &mut State, earlier: bool) -> Vec<Effect> {
+    let Some(cell) = marked_in_queue(state) else {
+        toast(state, true, "mark a cell that waits: it changes its place".to_owned());
+        return Vec::new();
+    };
+    send(state, Command::MoveCell { cell, earlier })
 }
 
 /// Pauses the plan, or resumes it where it is paused.
@@ -207,6 +278,7 @@ pub(super) fn submit_form(state: &mut State) -> Vec<Effect> {
     let command = match &mut state.dialog {
         Some(Dialog::Start(form)) => form.submit(),
         Some(Dialog::Rate(form)) => form.submit(),
+        Some(Dialog::Ramp(form)) => form.submit(),
         _ => None,
     };
     let Some(command) = command else { return Vec::new() };
@@ -215,6 +287,37 @@ pub(super) fn submit_form(state: &mut State) -> Vec<Effect> {
         state.dialog = None;
     }
     effects
+}
+
+/// Shows what a teardown would remove, or asks for the run's name again.
+pub(super) fn dry_run(state: &mut State) {
+    if state.tearing_down() {
+        return toast(state, false, "the teardown is under way".to_owned());
+    }
+    if let Some(Dialog::Teardown(panel)) = &mut state.dialog {
+        panel.dry_run = !panel.dry_run;
+        panel.error = None;
+    }
+}
+
+/// Has the removal try again at once what it waits to try again.
+pub(super) fn retry(state: &mut State) -> Vec<Effect> {
+    if !state.tearing_down() {
+        toast(state, false, "no teardown is under way: nothing to try again".to_owned());
+        return Vec::new();
+    }
+    send(state, Command::RetryTeardown)
+}
+
+/// Puts the figures of the view on the clipboard.
+pub(super) fn copy(state: &mut State) -> Vec<Effect> {
+    let Some(text) = copy::text(state) else {
+        toast(state, true, "nothing to copy yet".to_owned());
+        return Vec::new();
+    };
+    let lines = text.lines().count();
+    toast(state, false, format!("{lines} lines copied, where the terminal takes OSC 52"));
+    vec![Effect::Copy(text)]
 }
 
 /// Sends the teardown once the run's name is typed.
@@ -227,6 +330,10 @@ pub(super) fn submit_teardown(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     };
     let Some(Dialog::Teardown(panel)) = &mut state.dialog else { return Vec::new() };
+    if panel.dry_run {
+        panel.dry_run = false;
+        return Vec::new();
+    }
     let confirm = panel.input.value().trim().to_owned();
     if confirm != run.as_str() {
         panel.error = Some(format!("that is not the run's name: type {run}"));

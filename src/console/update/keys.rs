@@ -8,10 +8,12 @@ use super::{
     super::{
         ConsoleExit,
         action::{Action, Layer},
-        state::{Dialog, LinkState, State},
+        palette::PalettePanel,
+        state::{Dialog, HelpPanel, LinkState, State, View},
     },
-    Effect, command,
+    Effect, command, look,
 };
+use crate::model::{Command, When};
 
 /// Lines of a page when scrolling.
 const PAGE: usize = 10;
@@ -52,7 +54,7 @@ fn request(key: KeyCombination) -> Option<InputRequest> {
 fn is_typing(state: &State) -> bool {
     match &state.dialog {
         Some(Dialog::Start(form)) => form.is_typed(),
-        other => matches!(other, Some(Dialog::Rate(_))),
+        other => matches!(other, Some(Dialog::Rate(_) | Dialog::Ramp(_))),
     }
 }
 
@@ -61,6 +63,17 @@ fn type_in(state: &mut State, request: InputRequest) -> bool {
     match &mut state.dialog {
         Some(Dialog::Start(form)) => form.type_in(request),
         Some(Dialog::Rate(form)) => form.type_in(request),
+        Some(Dialog::Ramp(form)) => form.type_in(request),
+        Some(Dialog::Palette(panel)) => panel.type_in(request),
+        Some(Dialog::Search(input)) => {
+            input.handle(request);
+            true
+        }
+        Some(Dialog::Help(panel)) if panel.typing => {
+            panel.search.handle(request);
+            panel.scroll = 0;
+            true
+        }
         Some(Dialog::Teardown(panel)) if !tearing_down => {
             panel.error = None;
             panel.input.handle(request);
@@ -72,16 +85,43 @@ fn type_in(state: &mut State, request: InputRequest) -> bool {
 
 fn act(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
-        Action::StartCell => command::open_start(state),
+        Action::Overview | Action::Back => look::show(state, View::Overview),
+        Action::Configuration => look::show(state, View::Configuration),
+        Action::Compare => look::show(state, View::Compare),
+        Action::Cells => look::show(state, View::Cells),
+        Action::Resources => look::show(state, View::Resources),
+        Action::Log => look::show(state, View::Log),
+        Action::Freeze => look::freeze(state),
+        Action::Span => look::span(state),
+        Action::Older => look::scroll_time(state, true),
+        Action::Newer => look::scroll_time(state, false),
+        Action::Figure => look::figure(state),
+        Action::LogLevel => look::log_level(state),
+        Action::Search => look::search(state),
+        Action::StartCell => command::open_start(state, When::Now),
+        Action::AddCell => command::open_start(state, When::After),
+        Action::Ramp => command::open_ramp(state),
+        Action::Palette => {
+            let from = state.layer();
+            state.dialog = Some(Dialog::Palette(PalettePanel::new(from)));
+        }
+        Action::Complete => {
+            if let Some(Dialog::Palette(panel)) = &mut state.dialog {
+                panel.complete();
+            }
+        }
         Action::RateType => command::open_rate(state),
         Action::Decision => command::open_decision(state),
         Action::Teardown => command::open_teardown(state),
-        Action::Help => state.dialog = Some(Dialog::Help { scroll: 0 }),
+        Action::Help => state.dialog = Some(Dialog::Help(HelpPanel::default())),
+        Action::Cancel if state.layer() == Layer::Search => look::cancel_search(state),
         Action::Cancel => state.dialog = None,
         Action::Next => go(state, true, 1),
         Action::Previous => go(state, false, 1),
         Action::PageDown => go(state, true, PAGE),
         Action::PageUp => go(state, false, PAGE),
+        Action::First => go(state, false, usize::MAX),
+        Action::Last => go(state, true, usize::MAX),
         Action::Change => {
             if let Some(Dialog::Start(form)) = &mut state.dialog {
                 form.change();
@@ -92,6 +132,22 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::RateDown => return command::step_rate(state, 0.9),
         Action::RateDouble => return command::step_rate(state, 2.0),
         Action::RateHalve => return command::step_rate(state, 0.5),
+        Action::HoldRate => return command::hold_rate(state),
+        Action::UndoStep => return command::undo_step(state),
+        Action::RepeatCell => return command::repeat_cell(state),
+        Action::DropCell => return command::drop_cell(state),
+        Action::MoveEarlier => return command::move_cell(state, true),
+        Action::MoveLater => return command::move_cell(state, false),
+        Action::AskControl => return command::send(state, Command::AskControl),
+        Action::GiveControl => return command::send(state, Command::GiveControl),
+        Action::KeepControl => return command::send(state, Command::KeepControl),
+        Action::DryRun => command::dry_run(state),
+        Action::Retry => return command::retry(state),
+        Action::Copy => return command::copy(state),
+        Action::Mouse => {
+            state.mouse = !state.mouse;
+            return vec![Effect::Mouse(state.mouse)];
+        }
         Action::PauseResume => return command::pause_or_resume(state),
         Action::Submit => return submit(state),
         Action::Extend => return command::extend(state),
@@ -105,11 +161,31 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
 
 fn submit(state: &mut State) -> Vec<Effect> {
     match &state.dialog {
-        Some(Dialog::Start(_) | Dialog::Rate(_)) => command::submit_form(state),
+        Some(Dialog::Start(_) | Dialog::Rate(_) | Dialog::Ramp(_)) => command::submit_form(state),
         Some(Dialog::Decision(_)) => command::confirm(state),
         Some(Dialog::Teardown(_)) => command::submit_teardown(state),
-        Some(Dialog::Help { .. }) | None => Vec::new(),
+        Some(Dialog::Palette(_)) => submit_palette(state),
+        Some(Dialog::Search(_)) => {
+            look::submit_search(state);
+            Vec::new()
+        }
+        Some(Dialog::Help(_)) => {
+            look::submit_search(state);
+            Vec::new()
+        }
+        None => Vec::new(),
     }
+}
+
+/// Does what the palette's line says.
+fn submit_palette(state: &mut State) -> Vec<Effect> {
+    let Some(Dialog::Palette(panel)) = &mut state.dialog else { return Vec::new() };
+    let Some(action) = panel.chosen() else {
+        panel.error = Some("no command of that name here".to_owned());
+        return Vec::new();
+    };
+    state.dialog = None;
+    act(state, action)
 }
 
 /// How the console ends if it is left now.
@@ -122,34 +198,55 @@ pub(in crate::console) fn exit(state: &State) -> ConsoleExit {
     }
 }
 
-fn go(state: &mut State, forward: bool, lines: usize) {
+/// Moves on or back in what is on top.
+pub(super) fn go(state: &mut State, forward: bool, lines: usize) {
     let last = last_line(state);
-    let moved = |at: usize| if forward { (at + lines).min(last) } else { at.saturating_sub(lines) };
+    let moved = |at: usize| {
+        if forward { at.saturating_add(lines).min(last) } else { at.saturating_sub(lines) }
+    };
     match &mut state.dialog {
         Some(Dialog::Start(form)) => form.move_focus(forward),
         Some(Dialog::Rate(_)) => {}
         Some(Dialog::Decision(_)) => command::mark(state, forward),
-        Some(Dialog::Help { scroll }) => *scroll = moved(*scroll),
+        Some(Dialog::Ramp(form)) => form.move_focus(),
+        Some(Dialog::Palette(panel)) => panel.mark(forward),
+        Some(Dialog::Search(_)) => {}
+        Some(Dialog::Help(panel)) => panel.scroll = moved(panel.scroll),
         Some(Dialog::Teardown(panel)) => panel.scroll = moved(panel.scroll),
-        None => {
-            if let Some(end) = &mut state.ended {
-                end.scroll = moved(end.scroll);
-            } else {
-                select(state, forward);
+        None => match (state.view, &mut state.ended) {
+            (View::Cells, _) => state.looks.cell = moved(state.looks.cell),
+            (View::Resources, _) => state.looks.resource = moved(state.looks.resource),
+            // The newest line is at the bottom: down is towards it.
+            (View::Log, _) => {
+                let log = &mut state.looks.log;
+                log.up = if forward {
+                    log.up.saturating_sub(lines)
+                } else {
+                    log.up.saturating_add(lines).min(last)
+                };
             }
-        }
+            (View::Overview, Some(end)) => end.scroll = moved(end.scroll),
+            _ => select(state, forward),
+        },
     }
 }
 
 /// The last line that what is on top can scroll to.
 fn last_line(state: &State) -> usize {
     let lines = match &state.dialog {
-        Some(Dialog::Help { .. }) => {
+        Some(Dialog::Help(_)) => {
             Layer::ALL.iter().map(|layer| state.keymap.layer(*layer).len() + 2).sum()
         }
         Some(Dialog::Teardown(_)) => state.snapshot.as_ref().map_or(0, |snapshot| {
             snapshot.teardown.as_ref().map_or(snapshot.resources.len(), |t| t.items.len())
         }),
+        None if state.view == View::Log => state.record.events().len(),
+        None if state.view == View::Resources => {
+            state.shown().map_or(0, |snapshot| snapshot.resources.len())
+        }
+        None if state.view == View::Cells => {
+            state.shown().map_or(0, |snapshot| snapshot.queue.len()) + state.record.cells().len()
+        }
         _ => state.record.cells().len(),
     };
     lines.saturating_sub(1)

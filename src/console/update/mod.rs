@@ -2,6 +2,7 @@
 
 mod command;
 mod keys;
+mod look;
 
 pub(super) use keys::exit;
 
@@ -24,9 +25,15 @@ pub(super) enum Msg {
     Tick(UnixMs),
     Key(KeyCombination),
     Paste(String),
+    /// The mouse's wheel.
+    Scroll {
+        forward: bool,
+    },
     /// A socket is open again, and the engine's build.
     Connected {
         build: String,
+        /// The number that the engine has given this console.
+        number: u32,
     },
     Frame(ServerFrame),
     /// The socket closed or could not be opened.
@@ -38,10 +45,17 @@ pub(super) enum Msg {
 /// What is to be done outside.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
-    Send { id: u64, command: Command },
+    Send {
+        id: u64,
+        command: Command,
+    },
     Exit(ConsoleExit),
     Suspend,
     Redraw,
+    /// Puts text on the clipboard of the operator's own terminal.
+    Copy(String),
+    /// Takes the mouse, or leaves it to the terminal.
+    Mouse(bool),
 }
 
 /// Takes a message up.
@@ -59,9 +73,14 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             keys::paste(state, &text);
             Vec::new()
         }
-        Msg::Connected { build } => {
+        Msg::Scroll { forward } => {
+            keys::go(state, forward, 1);
+            Vec::new()
+        }
+        Msg::Connected { build, number } => {
             state.link = LinkState::Live;
             state.engine_build = build;
+            state.number = number;
             toast(state, false, "the engine answers again".to_owned());
             Vec::new()
         }
@@ -92,7 +111,10 @@ fn disconnected(state: &mut State, why: String) {
 
 fn take_frame(state: &mut State, frame: ServerFrame) {
     match frame {
-        ServerFrame::Welcome { build, .. } => state.engine_build = build,
+        ServerFrame::Welcome { build, console, .. } => {
+            state.engine_build = build;
+            state.number = console;
+        }
         ServerFrame::History { configuration, points } => {
             state.record.set_history(configuration, points);
         }

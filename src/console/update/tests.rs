@@ -288,7 +288,7 @@ fn a_lost_engine_takes_no_commands_and_comes_back() {
     assert_eq!(toast(&state), why);
     let lost = ConsoleExit::Lost { run: Some(RunId::new(RUN)) };
     assert_eq!(press(&mut state, "q"), [Effect::Exit(lost)]);
-    update(&mut state, Msg::Connected { build: "0.1.0".into() });
+    update(&mut state, Msg::Connected { build: "0.1.0".into(), number: 1 });
     show(&mut state, snapshot());
     assert_eq!((state.link.clone(), state.stale_s()), (LinkState::Live, None));
 }

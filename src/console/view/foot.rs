@@ -61,7 +61,7 @@ pub(super) fn hints(state: &State, theme: &Theme, width: usize) -> Line<'static>
     if state.layer() == Layer::Decision {
         parts.extend(choices(state, theme));
     }
-    for binding in state.keymap.layer(state.layer()) {
+    for binding in state.keymap.rows(state.layer()) {
         let Some(hint) = &binding.hint else { continue };
         let is_late = binding.action == Action::Submit && state.layer() == Layer::Teardown;
         if is_late && state.tearing_down() {

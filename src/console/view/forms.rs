@@ -7,12 +7,12 @@ use crate::model::When;
 
 use super::{
     super::{
-        form::{Field, RateForm, StartForm},
+        form::{Field, RampForm, RateForm, StartForm},
         theme::Theme,
     },
     figures::rate,
     panel::Panel,
-    text::{Row, pad, words},
+    text::{Part, Row, pad, words},
 };
 
 const LABEL: usize = 15;
@@ -65,6 +65,46 @@ pub(super) fn rate_line(form: &RateForm, theme: &Theme, width: u16) -> Panel {
         )],
         right: Vec::new(),
         rows: vec![Row::new(0, with_note(spans, &note, style, width, theme))],
+        border: theme.selected,
+    }
+}
+
+/// The form of a ramp.
+pub(super) fn ramp(form: &RampForm, theme: &Theme, width: u16) -> Panel {
+    let width = Panel::inner_width(width);
+    let (note, style) = match &form.error {
+        Some(error) => (error.clone(), theme.bad),
+        None => {
+            let (now, most) = (rate(form.current), rate(form.max_rate));
+            (format!("now {now}/s; at most {most} (the plan's max_rate)"), theme.dim)
+        }
+    };
+    let field = |name: &str, input: &Input, focus: bool| {
+        let mut spans = label(name, focus, theme);
+        spans.extend(typed(input, focus, theme));
+        spans
+    };
+    let to = with_note(field("to rate /s", &form.to, !form.on_time), &note, style, width, theme);
+    let steps = "in steps, each a cell of its own";
+    let over = field("over seconds", &form.over, form.on_time);
+    Panel {
+        left: vec![Part::new(0, format!(" RAMP of {} ", form.configuration), theme.strong)],
+        right: Vec::new(),
+        rows: vec![Row::new(0, to), Row::new(0, with_note(over, steps, theme.dim, width, theme))],
+        border: theme.selected,
+    }
+}
+
+/// The line in which a search is typed.
+pub(super) fn search(input: &Input, theme: &Theme, width: u16) -> Panel {
+    let mut spans = vec![Span::raw("/ ")];
+    spans.extend(typed(input, true, theme));
+    let note = "only lines that contain it are shown";
+    let row = with_note(spans, note, theme.dim, Panel::inner_width(width), theme);
+    Panel {
+        left: vec![Part::new(0, " SEARCH ", theme.strong)],
+        right: Vec::new(),
+        rows: vec![Row::new(0, row)],
         border: theme.selected,
     }
 }

@@ -57,7 +57,7 @@ fn right(state: &State, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
     }
     let elapsed = format_clock(snapshot.at.seconds_since(snapshot.header.started));
     parts.push(Part::new(6, elapsed, theme.plain));
-    let consoles = match snapshot.consoles {
+    let consoles = match snapshot.control.consoles.len() {
         1 => "1 console".to_owned(),
         count => format!("{count} consoles"),
     };

@@ -6,7 +6,7 @@ use super::{
     super::{
         action::{Action, Layer},
         keymap::key_text,
-        state::State,
+        state::{HelpPanel, State},
         theme::Theme,
     },
     panel::Panel,
@@ -17,10 +17,16 @@ use super::{
 const KEYS: usize = 18;
 
 /// The help as a panel of at most so many rows.
-pub(super) fn panel(state: &State, scroll: usize, theme: &Theme, width: u16, height: u16) -> Panel {
+pub(super) fn panel(
+    state: &State,
+    dialog: &HelpPanel,
+    theme: &Theme,
+    width: u16,
+    height: u16,
+) -> Panel {
     let room = usize::from(height.saturating_sub(2));
     let width = Panel::inner_width(width);
-    let lines = scrolled(lines(state, theme, width), scroll, room, theme);
+    let lines = scrolled(lines(state, theme, width), dialog.scroll, room, theme);
     let builds = if state.build == state.engine_build {
         format!(" {} ", state.build)
     } else {

@@ -14,6 +14,9 @@
 //! A figure is drawn whole or not at all: lines are made of parts that are left out whole, panes of
 //! rows that are left out whole, and a dialog takes room instead of lying over figures.
 
+mod cells;
+mod compare;
+mod configuration;
 mod decision;
 mod ended;
 mod figures;
@@ -22,9 +25,12 @@ mod forms;
 mod header;
 mod help;
 mod latency;
+mod log;
 mod overview;
+mod palette;
 mod pane;
 mod panel;
+mod resources;
 mod status;
 mod teardown;
 mod text;
@@ -41,7 +47,7 @@ use ratatui::{
 use self::{panel::Panel, text::Part};
 
 use super::{
-    state::{Dialog, State},
+    state::{Dialog, State, View},
     theme::Theme,
 };
 
@@ -93,20 +99,31 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
     if let Some(panel) = panel(state, theme, area.width, room.height) {
         let wanted = panel.height();
         let kept = room.height.saturating_sub(OVERVIEW_ROWS);
-        let fills = matches!(state.dialog, Some(Dialog::Help { .. })) || state.ended.is_some();
+        let ended = state.ended.is_some() && state.view == View::Overview;
+        let fills = matches!(state.dialog, Some(Dialog::Help(_))) || ended;
         let height = if fills { room.height } else { wanted.min(kept.max(panel.least_height())) };
         let height = height.min(room.height);
         let docked = Rect { y: room.bottom() - height, height, ..room };
         room.height -= height;
         panel.draw(theme, frame, docked);
     }
-    draw_overview(state, theme, frame, room);
+    match state.view {
+        View::Overview => draw_overview(state, theme, frame, room),
+        View::Configuration => configuration::draw(state, theme, frame, room),
+        View::Compare => compare::draw(state, theme, frame, room),
+        View::Cells => cells::draw(state, theme, frame, room),
+        View::Resources => resources::draw(state, theme, frame, room),
+        View::Log => log::draw(state, theme, frame, room),
+    }
 }
 
 fn panel(state: &State, theme: &Theme, width: u16, height: u16) -> Option<Panel> {
     match (&state.dialog, &state.ended) {
         (Some(Dialog::Start(form)), _) => Some(forms::start(form, theme, width)),
         (Some(Dialog::Rate(form)), _) => Some(forms::rate_line(form, theme, width)),
+        (Some(Dialog::Ramp(form)), _) => Some(forms::ramp(form, theme, width)),
+        (Some(Dialog::Palette(palette)), _) => Some(palette::panel(state, palette, theme, width)),
+        (Some(Dialog::Search(input)), _) => Some(forms::search(input, theme, width)),
         (Some(Dialog::Decision(dialog)), _) => {
             let decision = state.decision()?;
             Some(decision::panel(state, decision, dialog, theme, width))
@@ -115,18 +132,18 @@ fn panel(state: &State, theme: &Theme, width: u16, height: u16) -> Option<Panel>
             let kept = height.saturating_sub(OVERVIEW_ROWS).max(5).min(height);
             Some(teardown::panel(state, dialog, theme, width, kept))
         }
-        (Some(Dialog::Help { scroll }), _) => {
-            Some(help::panel(state, *scroll, theme, width, height))
+        (Some(Dialog::Help(dialog)), _) => Some(help::panel(state, dialog, theme, width, height)),
+        (None, Some(end)) if state.view == View::Overview => {
+            Some(ended::panel(state, end, theme, width, height))
         }
-        (None, Some(end)) => Some(ended::panel(state, end, theme, width, height)),
-        (None, None) => None,
+        (None, _) => None,
     }
 }
 
 /// Panes, and the newest events in what is left below them.
 fn draw_overview(state: &State, theme: &Theme, frame: &mut Frame<'_>, mut room: Rect) {
     let width = usize::from(room.width);
-    let Some(snapshot) = &state.snapshot else { return };
+    let Some(snapshot) = state.shown() else { return };
     if snapshot.configurations.is_empty() {
         top(&mut room, overview::waiting(snapshot, theme, width), frame);
     }

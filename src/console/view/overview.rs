@@ -107,7 +107,7 @@ fn pane_of<'a>(
         status,
         agent: &snapshot.agent,
         slo: &snapshot.header.slo,
-        record: &state.record,
+        record: state.shown_record(),
         at: snapshot.at,
         selected,
     }

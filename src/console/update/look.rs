@@ -1,0 +1,102 @@
+//! What is looked at: views, the frozen picture, time, figures, marks and searches.
+
+use tui_input::Input;
+
+use crate::model::Level;
+
+use super::{
+    super::state::{Dialog, Frozen, State, View},
+    toast,
+};
+
+/// How far one scroll of the charts goes, as a share of what they show.
+const SCROLL_SHARE: u64 = 4;
+/// What a chart of a whole cell scrolls by, in seconds.
+const CELL_SCROLL_S: u64 = 60;
+
+/// Shows a view; the one that is shown already goes back to the overview.
+pub(super) fn show(state: &mut State, view: View) {
+    state.dialog = None;
+    state.view = view;
+}
+
+/// Holds the picture still, or lets it go on.
+pub(super) fn freeze(state: &mut State) {
+    if state.frozen.take().is_some() {
+        return toast(state, false, "live again".to_owned());
+    }
+    let Some(snapshot) = &state.snapshot else { return };
+    let frozen = Frozen { at: state.now, snapshot: snapshot.clone(), record: state.record.clone() };
+    state.frozen = Some(Box::new(frozen));
+    toast(state, false, "the picture is held still; the run goes on".to_owned());
+}
+
+/// The next length of the charts' time.
+pub(super) fn span(state: &mut State) {
+    state.looks.span = state.looks.span.next();
+    state.looks.back_s = 0;
+}
+
+/// Scrolls the charts back in time, or forward to the newest.
+pub(super) fn scroll_time(state: &mut State, back: bool) {
+    let step = state.looks.span.seconds().map_or(CELL_SCROLL_S, |span| span / SCROLL_SHARE);
+    let oldest = state.configuration().map_or(0, |status| {
+        let first = state.shown_record().newest_points(&status.id, usize::MAX).next();
+        first.map_or(0, |point| (state.now.0.saturating_sub(point.at.0)) / 1_000)
+    });
+    let back_s = &mut state.looks.back_s;
+    *back_s = if back { (*back_s + step).min(oldest) } else { back_s.saturating_sub(step) };
+}
+
+/// Compares by the next figure.
+pub(super) fn figure(state: &mut State) {
+    state.looks.figure = state.looks.figure.next();
+}
+
+/// Shows all of the log, or only what matters more.
+pub(super) fn log_level(state: &mut State) {
+    let log = &mut state.looks.log;
+    log.least = match log.least {
+        None => Some(Level::Warning),
+        Some(Level::Warning) => Some(Level::Error),
+        Some(_) => None,
+    };
+    log.up = 0;
+}
+
+/// Opens the line in which a search is typed.
+pub(super) fn search(state: &mut State) {
+    match &mut state.dialog {
+        Some(Dialog::Help(panel)) => panel.typing = true,
+        _ => state.dialog = Some(Dialog::Search(state.looks.log.search.clone())),
+    }
+}
+
+/// Takes the search that was typed.
+pub(super) fn submit_search(state: &mut State) {
+    match state.dialog.take() {
+        Some(Dialog::Search(input)) => {
+            state.looks.log.search = input;
+            state.looks.log.up = 0;
+        }
+        Some(Dialog::Help(mut panel)) => {
+            panel.typing = false;
+            panel.scroll = 0;
+            state.dialog = Some(Dialog::Help(panel));
+        }
+        other => state.dialog = other,
+    }
+}
+
+/// Gives a search up: what was searched for is forgotten.
+pub(super) fn cancel_search(state: &mut State) {
+    match state.dialog.take() {
+        Some(Dialog::Search(_)) => state.looks.log.search = Input::default(),
+        Some(Dialog::Help(mut panel)) => {
+            panel.typing = false;
+            panel.search = Input::default();
+            state.dialog = Some(Dialog::Help(panel));
+        }
+        other => state.dialog = other,
+    }
+}
