@@ -68,6 +68,9 @@ pub enum Command {
         /// Do not ask for the run's name to be typed
         #[arg(long)]
         yes: bool,
+        /// A line of JSON for each thing whose state changes, and one with what remains
+        #[arg(long)]
+        json: bool,
         /// Connection string of a database of one's own, where its password is not in the
         /// environment: CONFIGURATION=URL
         #[arg(long = "url", value_name = "CONFIGURATION=URL")]

@@ -15,6 +15,7 @@ mod keymap;
 mod looks;
 mod palette;
 mod record;
+mod removal;
 mod session;
 mod state;
 mod terminal;

@@ -23,6 +23,9 @@ pub(super) const TOAST_S: f64 = 8.0;
 /// A snapshot older than this looks stale, in seconds; four a second are due.
 pub(super) const STALE_S: f64 = 2.0;
 
+/// An engine that has said nothing for so long is not asked to remove anything, in seconds.
+const SILENT_S: f64 = 10.0;
+
 /// The state of the link to the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LinkState {
@@ -156,6 +159,8 @@ pub(super) struct State {
     /// When the last step of a rate was sent: a key held down must not run away.
     pub last_step: Option<UnixMs>,
     pub ended: Option<RunEnd>,
+    /// Whether a removal without the engine is under way.
+    pub removing: bool,
 }
 
 impl State {
@@ -184,6 +189,7 @@ impl State {
             next_command: 1,
             last_step: None,
             ended: None,
+            removing: false,
         }
     }
 
@@ -240,6 +246,12 @@ impl State {
     /// Whether a teardown has begun, as far as is known.
     pub(super) fn tearing_down(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.teardown.is_some())
+    }
+
+    /// Whether the engine can be asked for something: it is there and not silent.
+    pub(super) fn engine_answers(&self) -> bool {
+        let silent = self.stale_s().is_some_and(|age| age > SILENT_S);
+        self.link == LinkState::Live && !silent
     }
 
     /// Seconds since the last snapshot came, once it is late.

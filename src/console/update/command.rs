@@ -10,7 +10,7 @@ use super::{
             DecisionPanel, Dialog, LinkState, Pending, State, TeardownPanel, needs_confirmation,
         },
     },
-    Effect, toast,
+    Effect, removal, toast,
 };
 
 /// The shortest time between two steps, in seconds: a key held down repeats some 30 times a second.
@@ -306,7 +306,8 @@ pub(super) fn retry(state: &mut State) -> Vec<Effect> {
         toast(state, false, "no teardown is under way: nothing to try again".to_owned());
         return Vec::new();
     }
-    send(state, Command::RetryTeardown)
+    // An engine that was lost while it removed: what is left goes without it.
+    if state.engine_answers() { send(state, Command::RetryTeardown) } else { removal::begin(state) }
 }
 
 /// Puts the figures of the view on the clipboard.
@@ -343,5 +344,6 @@ pub(super) fn submit_teardown(state: &mut State) -> Vec<Effect> {
         Some((decision, option)) => Command::Answer { decision, option },
         None => Command::Teardown { confirm },
     };
-    send(state, command)
+    // An emergency must not wait for an engine that has hung or gone.
+    if state.engine_answers() { send(state, command) } else { removal::begin(state) }
 }

@@ -3,6 +3,7 @@
 mod command;
 mod keys;
 mod look;
+mod removal;
 
 pub(super) use keys::exit;
 
@@ -10,11 +11,12 @@ use crokey::KeyCombination;
 
 use crate::{
     link::ServerFrame,
-    model::{Command, Snapshot, UnixMs},
+    model::{Command, RunId, Snapshot, UnixMs},
 };
 
 use super::{
     ConsoleExit,
+    removal::Removal,
     state::{DecisionPanel, Dialog, LinkState, RunEnd, State, TOAST_S, TeardownPanel, Toast},
 };
 
@@ -36,6 +38,8 @@ pub(super) enum Msg {
         number: u32,
     },
     Frame(ServerFrame),
+    /// From a removal without the engine.
+    Removal(Removal),
     /// The socket closed or could not be opened.
     Disconnected {
         why: String,
@@ -48,6 +52,10 @@ pub(super) enum Effect {
     Send {
         id: u64,
         command: Command,
+    },
+    /// Removes the run without its engine.
+    Remove {
+        run: RunId,
     },
     Exit(ConsoleExit),
     Suspend,
@@ -86,6 +94,10 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Disconnected { why } => {
             disconnected(state, why);
+            Vec::new()
+        }
+        Msg::Removal(news) => {
+            removal::take(state, news);
             Vec::new()
         }
         Msg::Frame(frame) => {
