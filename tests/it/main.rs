@@ -15,3 +15,4 @@ mod programs;
 mod rooms;
 mod server;
 mod support;
+mod terminal;
