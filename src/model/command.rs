@@ -96,8 +96,6 @@ pub enum Command {
     },
     /// End every cell and the plan, keep the resources.
     Stop,
-    /// Try at once what a teardown waits to try again.
-    RetryTeardown,
     /// Remove everything the run made. `confirm` is the run's name, typed.
     Teardown {
         confirm: String,
@@ -136,7 +134,6 @@ impl fmt::Display for Command {
             Self::Answer { decision, option } => write!(f, "answer {decision} with {option}"),
             Self::Extend { decision, seconds } => write!(f, "extend {decision} by {seconds} s"),
             Self::Stop => f.write_str("stop the run, keep its resources"),
-            Self::RetryTeardown => f.write_str("retry the teardown"),
             Self::Teardown { .. } => f.write_str("teardown"),
         }
     }

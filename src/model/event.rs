@@ -144,9 +144,15 @@ pub enum EventKind {
     },
     ConsoleAttached {
         consoles: u32,
+        #[serde(default)]
+        number: u32,
+        #[serde(default)]
+        name: String,
     },
     ConsoleLeft {
         consoles: u32,
+        #[serde(default)]
+        number: u32,
     },
     Note {
         level: Level,
@@ -255,8 +261,13 @@ impl EventKind {
                 format!("load agent started, process {pid}, {processors} processors")
             }
             Self::AgentLost { text } => format!("LOAD AGENT LOST {text}"),
-            Self::ConsoleAttached { consoles } => format!("console attached ({consoles} in all)"),
-            Self::ConsoleLeft { consoles } => format!("console left ({consoles} in all)"),
+            Self::ConsoleAttached { consoles, number, name } => {
+                let who = if name.is_empty() { String::new() } else { format!(" ({name})") };
+                format!("console {number}{who} attached, {consoles} in all")
+            }
+            Self::ConsoleLeft { consoles, number } => {
+                format!("console {number} left, {consoles} in all")
+            }
             Self::Note { text, .. } => text.clone(),
             Self::TeardownStarted { by, resources } => {
                 format!("teardown of {resources} resources started by {by}")

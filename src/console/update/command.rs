@@ -300,14 +300,20 @@ pub(super) fn dry_run(state: &mut State) {
     }
 }
 
-/// Has the removal try again at once what it waits to try again.
+/// Removes once more what a teardown has left, or what an engine that was lost left of it.
 pub(super) fn retry(state: &mut State) -> Vec<Effect> {
-    if !state.tearing_down() {
-        toast(state, false, "no teardown is under way: nothing to try again".to_owned());
-        return Vec::new();
+    let remains = state.snapshot.as_ref().and_then(|snapshot| snapshot.teardown.as_ref());
+    match remains {
+        None => toast(state, false, "no teardown is under way: nothing to try again".to_owned()),
+        Some(status) if status.ended.is_some() && status.remaining_count == 0 => {
+            toast(state, false, "nothing remains: nothing to try again".to_owned());
+        }
+        Some(_) if state.ended.is_none() && state.engine_answers() => {
+            toast(state, false, "the engine goes on removing".to_owned());
+        }
+        Some(_) => return removal::begin(state),
     }
-    // An engine that was lost while it removed: what is left goes without it.
-    if state.engine_answers() { send(state, Command::RetryTeardown) } else { removal::begin(state) }
+    Vec::new()
 }
 
 /// Puts the figures of the view on the clipboard.

@@ -5,7 +5,7 @@ use crate::model::{Resource, ResourceState, TeardownItem, TeardownStatus, UnixMs
 use super::{
     super::{
         removal::Removal,
-        state::{RunEnd, State},
+        state::{Dialog, RunEnd, State, TeardownPanel},
     },
     Effect, toast,
 };
@@ -22,8 +22,12 @@ pub(super) fn begin(state: &mut State) -> Vec<Effect> {
     };
     state.removing = true;
     state.shown_teardown = true;
-    status(state);
-    toast(state, false, "the engine does not answer: removing without it".to_owned());
+    state.ended = None;
+    state.dialog = Some(Dialog::Teardown(TeardownPanel::default()));
+    if let Some(status) = status(state) {
+        status.ended = None;
+    }
+    toast(state, false, "removing without the engine".to_owned());
     vec![Effect::Remove { run }]
 }
 
