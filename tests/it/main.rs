@@ -4,6 +4,7 @@ mod attribution;
 mod calibrate;
 mod console;
 mod contract;
+mod driving;
 mod faults;
 mod headless;
 mod lab_gate;
