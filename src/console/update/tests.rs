@@ -162,7 +162,10 @@ fn a_refusal_stays_some_seconds_in_words() {
 fn deciding() -> State {
     let mut snapshot = snapshot();
     snapshot.decision = Some(decision());
-    state_of(snapshot)
+    let mut state = state_of(snapshot);
+    // It has been open long enough to take answers.
+    later(&mut state, 1);
+    state
 }
 
 fn answer(option: &str) -> Command {

@@ -1,0 +1,1 @@
+//! The README's key table is made from the live keymaps.
