@@ -364,7 +364,7 @@ pub(super) fn is_of_number(c: char) -> bool {
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= max => Ok(rate),
-        _ => Err(format!("{}: above 0, at most {max} (the plan's max_rate)", found(text))),
+        _ => Err(format!("{}: above 0, at most {max} (max_rate)", found(text))),
     }
 }
 

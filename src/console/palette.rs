@@ -87,25 +87,32 @@ impl PalettePanel {
         if self.stem.is_some() {
             return self.put(&candidates, (self.marked + 1) % candidates.len());
         }
-        let typed = self.input.value().trim_start().to_lowercase();
-        let begun = candidates.iter().filter(|c| c.text.to_lowercase().starts_with(&typed));
-        let common = common(begun.map(|candidate| candidate.text.as_str()));
-        if !self.chose && common.len() > typed.len() && !typed.is_empty() {
-            let whole = candidates.iter().find(|candidate| candidate.text == common);
-            // A space where words follow: they are completed next.
-            let words = whole.is_some_and(|c| takes_words_after(c));
-            self.input = Input::new(if words { format!("{common} ") } else { common });
+        if let Some(text) = self.certain(&candidates) {
+            self.input = Input::new(text);
             self.marked = 0;
             return;
         }
-        if let [only] = &candidates[..]
+        let is_typed = candidates.get(self.marked).is_some_and(|c| c.text == self.input.value());
+        self.stem = Some(self.input.value().to_owned());
+        self.put(&candidates, (self.marked + usize::from(is_typed)) % candidates.len());
+    }
+
+    /// What can be typed out whatever is meant: what all candidates that begin so have in common,
+    /// and a space where nothing but words can follow. `None` where that is typed already.
+    fn certain(&self, candidates: &[Candidate]) -> Option<String> {
+        let typed = self.input.value().trim_start().to_lowercase();
+        let begun = candidates.iter().filter(|c| c.text.to_lowercase().starts_with(&typed));
+        let begun: Vec<&Candidate> = begun.collect();
+        if self.chose || typed.is_empty() {
+            return None;
+        }
+        if let [only] = begun[..]
             && takes_words_after(only)
         {
-            self.input = Input::new(format!("{} ", only.text));
-            return;
+            return Some(format!("{} ", only.text));
         }
-        self.stem = Some(self.input.value().to_owned());
-        self.put(&candidates, self.marked);
+        let common = common(begun.iter().map(|candidate| candidate.text.as_str()));
+        (common.len() > typed.len()).then_some(common)
     }
 
     fn put(&mut self, candidates: &[Candidate], at: usize) {
@@ -217,12 +224,14 @@ fn common<'a>(mut texts: impl Iterator<Item = &'a str>) -> String {
 
 /// How well a name fits what is typed, 0 best; `None` where it does not.
 fn rank(action: Action, typed: &str) -> Option<usize> {
-    let (name, what) = (action.name(), action.what());
+    let name = action.name();
+    let has_word =
+        |text: &str| text.split([' ', '-']).any(|word| word.to_lowercase().starts_with(typed));
     match typed {
         _ if name == typed => Some(0),
         _ if name.starts_with(typed) => Some(1),
-        _ if name.contains(typed) => Some(2),
-        _ if what.contains(typed) => Some(3),
+        _ if has_word(name) => Some(2),
+        _ if has_word(action.what()) => Some(3),
         _ => None,
     }
 }
@@ -255,7 +264,8 @@ mod tests {
         assert_eq!(texts(&palette(""))[..2], ["log", "overview"]);
         assert_eq!(texts(&palette("rat"))[..3], ["rate-up", "rate-down", "rate-double"]);
         assert_eq!(texts(&palette("rate"))[0], "rate");
-        assert!(texts(&palette("clipboard")).contains(&"copy".to_owned()));
+        assert_eq!(texts(&palette("clipboard")), ["copy"]);
+        assert!(!texts(&palette("rat")).contains(&"configuration".to_owned()));
         assert!(!texts(&palette("")).contains(&"choose-1".to_owned()));
         assert!(!texts(&palette("")).contains(&"log-level".to_owned()), "it is the log's");
     }
@@ -263,12 +273,13 @@ mod tests {
     #[test]
     fn tab_types_what_all_have_in_common_then_goes_round() {
         assert_eq!(completed("rat", 1), "rate");
+        assert_eq!(completed("rat", 2), "rate-up");
         assert_eq!(completed("ramp", 1), "ramp ");
         assert_eq!(completed("sel", 1), "select ");
         assert_eq!(completed("sel", 2), "select D1");
         assert_eq!(completed("sel", 3), "select R1");
         assert_eq!(completed("sel", 5), "select D1");
-        assert_eq!(completed("select r", 1), "select R");
+        assert_eq!(completed("select r", 1), "select R1");
         assert_eq!(completed("compare p", 1), "compare p99");
         assert_eq!(completed("pau", 1), "pause-resume");
         assert_eq!(completed("xyz", 1), "xyz");

@@ -8,7 +8,7 @@ use super::{
     super::{
         action::{Action, Layer},
         keymap::Binding,
-        state::{State, Toast, View},
+        state::{Dialog, State, Toast, View},
         theme::Theme,
     },
     text::{Part, line, words, wrap},
@@ -93,9 +93,10 @@ fn hint_parts(state: &State, theme: &Theme) -> Vec<Part> {
             _ if urgency == 0 => at,
             Action::Help => 1,
             Action::Teardown => 2,
-            Action::Palette => 3,
-            Action::Detach | Action::Leave | Action::Cancel => 4,
-            _ => at + 5,
+            Action::StartCell => 3,
+            Action::Detach if layer.is_view() => 4,
+            Action::Palette => 5,
+            _ => at + 6,
         };
         let rank = u8::try_from(rank).unwrap_or(u8::MAX - 1).saturating_add(first);
         let style = if urgency == 0 { theme.strong } else { theme.plain };
@@ -118,7 +119,10 @@ fn hint(state: &State, layer: Layer, binding: &Binding) -> Option<(u8, String)> 
         Action::GiveControl if state.is_asked_for_control() => word(0, "give control"),
         Action::KeepControl if state.is_asked_for_control() => word(0, "keep it"),
         Action::HoldRate if is_ramping(state) && !state.watches() => word(1, "hold the ramp"),
-        Action::Submit if layer == Layer::Teardown && state.tearing_down() => None,
+        Action::Submit | Action::DryRun if layer == Layer::Teardown && state.tearing_down() => None,
+        Action::Retry if !removes(state) => None,
+        Action::Next if matches!(state.dialog, Some(Dialog::Rate(_))) => None,
+        Action::Change if !matches!(&state.dialog, Some(Dialog::Start(f)) if !f.is_typed()) => None,
         Action::Back => own.filter(|_| state.view != View::Overview).map(|own| (3, own)),
         action if is_driving(action) => {
             let own = own.filter(|_| !ended && !state.watches() && can_act(state, action))?;
@@ -167,6 +171,12 @@ fn can_act(state: &State, action: Action) -> bool {
         Action::HoldRate => status.ramp.is_some(),
         _ => true,
     }
+}
+
+/// Whether a teardown is under way and has not come to its end.
+fn removes(state: &State) -> bool {
+    let teardown = state.snapshot.as_ref().and_then(|snapshot| snapshot.teardown.as_ref());
+    teardown.is_some_and(|teardown| teardown.ended.is_none())
 }
 
 fn is_ramping(state: &State) -> bool {

@@ -6,7 +6,7 @@ use ratatui::{
 };
 use tui_input::Input;
 
-use crate::model::{Class, ConfigurationId, ConfigurationStatus, Slo, Verdict, When};
+use crate::model::{Class, ConfigurationId, ConfigurationStatus, Load, Slo, Verdict, When};
 
 use super::{
     super::{
@@ -62,7 +62,7 @@ pub(super) fn rate_line(state: &State, form: &RateForm, theme: &Theme, width: u1
         Some(error) => (error.clone(), theme.bad),
         None => {
             let (now, most) = (rate(form.current), rate(form.max_rate));
-            (format!("now {now}, at most {most}; starts a new cell"), theme.dim)
+            (format!("now {now}, up to {most}: starts a new cell"), theme.dim)
         }
     };
     let mut rows = vec![Row::new(0, with_note(spans, &note, style, width, theme))];
@@ -123,29 +123,33 @@ fn standing(state: &State, id: &ConfigurationId, theme: &Theme, width: usize) ->
     };
     let mut rows = Vec::new();
     rows.extend(head_room(&snapshot.header.slo, status, theme).map(|p| named(1, "worst p99", p)));
-    let before: Vec<Part> = state
-        .record
-        .cells()
-        .iter()
-        .rev()
-        .filter(|cell| cell.configuration == *id)
-        .take(STEPS)
-        .zip(0..)
-        .map(|(cell, rank)| {
-            Part::new(rank, format!("{} {}", cell.load, cell.verdict), verdict(cell.verdict, theme))
-        })
-        .collect();
-    if before.is_empty() {
-        rows.push(named(2, "before", vec![Part::new(0, "no cell of it has ended yet", theme.dim)]));
-    } else {
-        rows.push(named(2, "before", before));
-    }
+    rows.push(named(2, "before", before(state, status, theme)));
     if let Some(to) = status.undo_rate {
         let key = state.keymap.key_for(Layer::Overview, Action::UndoStep).unwrap_or_default();
         let text = format!("{key} goes back to {}/s", rate(to));
         rows.push(named(3, "undo", vec![Part::new(0, text, theme.dim)]));
     }
     rows
+}
+
+/// The newest ended cells of a configuration with their verdicts, the last one first.
+fn before(state: &State, status: &ConfigurationStatus, theme: &Theme) -> Vec<Part> {
+    let part = |rank, load: &Load, verdict: Verdict| {
+        let style = match verdict {
+            Verdict::Pass => theme.good,
+            Verdict::Fail => theme.bad,
+            Verdict::Inconclusive | Verdict::Invalid => theme.plain,
+        };
+        Part::new(rank, format!("{load} {verdict}"), style)
+    };
+    let cells = state.record.cells().iter().rev().filter(|c| c.configuration == status.id);
+    let parts: Vec<Part> =
+        cells.take(STEPS).zip(0..).map(|(c, rank)| part(rank, &c.load, c.verdict)).collect();
+    match (&parts[..], &status.last) {
+        ([], Some(last)) => vec![part(0, &last.load, last.verdict)],
+        ([], None) => vec![Part::new(0, "no cell of it has ended yet", theme.dim)],
+        _ => parts,
+    }
 }
 
 /// The class whose p99 is nearest to its limit, or furthest above it.
@@ -170,14 +174,6 @@ fn head_room(slo: &Slo, status: &ConfigurationStatus, theme: &Theme) -> Option<V
         Part::new(1, format!("{} ms of {} ms", ms(p99), limit(most)), theme.plain),
         Part::new(0, word, style),
     ])
-}
-
-fn verdict(verdict: Verdict, theme: &Theme) -> Style {
-    match verdict {
-        Verdict::Pass => theme.good,
-        Verdict::Fail => theme.bad,
-        Verdict::Inconclusive | Verdict::Invalid => theme.plain,
-    }
 }
 
 /// The line in which a search is typed.

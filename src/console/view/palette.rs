@@ -38,7 +38,9 @@ pub(super) fn panel(state: &State, palette: &PalettePanel, theme: &Theme, width:
     for (at, candidate) in candidates.iter().enumerate().skip(first).take(SHOWN) {
         let marked = at == palette.marked;
         let row = row(state, palette, candidate, marked, theme, width);
-        rows.push(Row::new(if marked { 1 } else { 2 }, row));
+        // Those furthest from the mark go first.
+        let rank = u8::try_from(at.abs_diff(palette.marked) + 1).unwrap_or(u8::MAX);
+        rows.push(Row::new(rank, row));
     }
     Panel {
         left: vec![Part::new(0, " COMMAND ", theme.strong)],

@@ -1,3 +1,5 @@
+mod keys;
+
 use std::collections::BTreeSet;
 
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
@@ -13,7 +15,10 @@ use crate::{
         update::{Msg, update},
     },
     link::ServerFrame,
-    model::{ConfigurationState, Event, EventKind, RunState, Snapshot, UnixMs},
+    model::{
+        Arrivals, CellId, ConfigurationId, ConfigurationState, Event, EventKind, RunState,
+        Snapshot, UnixMs, Verdict,
+    },
 };
 
 fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
@@ -112,7 +117,7 @@ fn states() -> Vec<(&'static str, State)> {
     press(&mut marked, "2");
     let mut hidden = deciding();
     press(&mut hidden, "esc");
-    vec![
+    let mut states = vec![
         ("blank", blank_state()),
         ("setting up", state_of(setting_up())),
         ("running", state_of(snapshot())),
@@ -132,7 +137,9 @@ fn states() -> Vec<(&'static str, State)> {
         ("help", help),
         ("lost", lost()),
         ("ended", ended()),
-    ]
+    ];
+    states.extend(keys::states());
+    states
 }
 
 macro_rules! looks {
