@@ -54,7 +54,7 @@ impl Binding {
 
 /// What keys that were pressed one after the other mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum Lookup<'a> {
     Matched(Action),
     /// A chord has begun: how it can go on.
     Pending(Vec<&'a Binding>),
@@ -135,13 +135,13 @@ impl Keymap {
 
     /// What keys mean in a layer, in a view also by the keys of every view; `Everywhere` is not
     /// counted.
-    pub(super) fn find(&self, layer: Layer, keys: &[KeyCombination]) -> Found<'_> {
+    pub(super) fn find(&self, layer: Layer, keys: &[KeyCombination]) -> Lookup<'_> {
         let keys: Vec<_> = keys.iter().copied().map(plain).collect();
         let begun: Vec<_> = self.rows(layer).filter(|row| row.keys.starts_with(&keys)).collect();
         match begun[..] {
-            [] => Found::NotFound,
-            [row] if row.keys == keys => Found::Matched(row.action),
-            _ => Found::Pending(begun),
+            [] => Lookup::NotFound,
+            [row] if row.keys == keys => Lookup::Matched(row.action),
+            _ => Lookup::Pending(begun),
         }
     }
 

@@ -11,7 +11,7 @@ fn refusal(text: &str) -> String {
     empty().lay_over("my.toml", text).unwrap_err().to_string()
 }
 
-fn found<'a>(keymap: &'a Keymap, layer: Layer, keys: &str) -> Found<'a> {
+fn found<'a>(keymap: &'a Keymap, layer: Layer, keys: &str) -> Lookup<'a> {
     keymap.find(layer, &parse_keys(keys).unwrap())
 }
 
@@ -122,17 +122,17 @@ fn an_operators_file_changes_only_what_it_names() {
     )
     .unwrap();
     let key = |key| found(&keymap, Layer::Overview, key);
-    assert_eq!(key("x"), Found::NotFound);
-    assert_eq!(key("s"), Found::Matched(Action::Help));
-    assert_eq!(key("W"), Found::Matched(Action::RateDouble));
-    assert_eq!(key("p"), Found::Matched(Action::PauseResume));
+    assert_eq!(key("x"), Lookup::NotFound);
+    assert_eq!(key("s"), Lookup::Matched(Action::Help));
+    assert_eq!(key("W"), Lookup::Matched(Action::RateDouble));
+    assert_eq!(key("p"), Lookup::Matched(Action::PauseResume));
 }
 
 #[test]
 fn a_file_says_what_it_is_laid_over() {
     let keymap = of_file("base = \"vim\"\nviews = [{ on = \"g o\", run = \"none\" }]").unwrap();
-    assert_eq!(found(&keymap, Layer::Overview, "g o"), Found::NotFound);
-    assert_eq!(found(&keymap, Layer::Overview, "g c"), Found::Matched(Action::Compare));
+    assert_eq!(found(&keymap, Layer::Overview, "g o"), Lookup::NotFound);
+    assert_eq!(found(&keymap, Layer::Overview, "g c"), Lookup::Matched(Action::Compare));
     let refused = of_file("\nbase = \"emacs\"").unwrap_err().to_string();
     assert!(refused.ends_with("my.toml:2: no keymap `emacs`; there are default, vim"), "{refused}");
     let refused = Keymap::load(Some(Path::new("/no/such/file"))).unwrap_err().to_string();
@@ -147,18 +147,18 @@ fn keys_are_matched_pending_or_not_found() {
                 cells = [{ on = \"g g\", run = \"first\" }, { on = \"s s\", run = \"last\" }]";
     keymap.lay_over("my.toml", text).unwrap();
     let pending = |layer, keys| match found(&keymap, layer, keys) {
-        Found::Pending(rows) => rows.iter().map(|row| row.text(true)).collect::<Vec<_>>(),
+        Lookup::Pending(rows) => rows.iter().map(|row| row.text(true)).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     assert_eq!(pending(Layer::Overview, "g"), ["g o", "g l x"]);
     assert_eq!(pending(Layer::Cells, "g"), ["g g", "g o", "g l x"]);
     assert_eq!(pending(Layer::Cells, "g l"), ["g l x"]);
-    assert_eq!(found(&keymap, Layer::Cells, "g g"), Found::Matched(Action::First));
-    assert_eq!(found(&keymap, Layer::Overview, "g g"), Found::NotFound);
-    assert_eq!(found(&keymap, Layer::Overview, "s"), Found::Matched(Action::StartCell));
+    assert_eq!(found(&keymap, Layer::Cells, "g g"), Lookup::Matched(Action::First));
+    assert_eq!(found(&keymap, Layer::Overview, "g g"), Lookup::NotFound);
+    assert_eq!(found(&keymap, Layer::Overview, "s"), Lookup::Matched(Action::StartCell));
     // A view's own chord hides the command of every view on its first key.
     assert_eq!(pending(Layer::Cells, "s"), ["s s"]);
-    assert_eq!(found(&keymap, Layer::Form, "g o"), Found::NotFound);
+    assert_eq!(found(&keymap, Layer::Form, "g o"), Lookup::NotFound);
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn a_later_file_may_make_a_command_a_chord_and_the_other_way_round() {
     };
     lay(&mut keymap, "{ on = \"g\", run = \"log\" }");
     lay(&mut keymap, "{ on = \"g o\", run = \"overview\" }, { on = \"g c\", run = \"compare\" }");
-    assert_eq!(found(&keymap, Layer::Log, "g o"), Found::Matched(Action::Overview));
+    assert_eq!(found(&keymap, Layer::Log, "g o"), Lookup::Matched(Action::Overview));
     lay(&mut keymap, "{ on = \"g\", run = \"log\" }");
-    assert_eq!(found(&keymap, Layer::Log, "g"), Found::Matched(Action::Log));
+    assert_eq!(found(&keymap, Layer::Log, "g"), Lookup::Matched(Action::Log));
     lay(&mut keymap, "{ on = \"g o\", run = \"overview\" }, { on = \"g c\", run = \"compare\" }");
     // Taking the first key away takes its chords away, also beside new ones of the same file.
     lay(&mut keymap, "{ on = \"g l\", run = \"log\" }, { on = \"g\", run = \"none\" }");
-    assert_eq!(found(&keymap, Layer::Log, "g o"), Found::NotFound);
-    assert_eq!(found(&keymap, Layer::Log, "g l"), Found::Matched(Action::Log));
+    assert_eq!(found(&keymap, Layer::Log, "g o"), Lookup::NotFound);
+    assert_eq!(found(&keymap, Layer::Log, "g l"), Lookup::Matched(Action::Log));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_capital_is_the_same_with_and_without_shift() {
     let keymap = Keymap::load(None).unwrap();
     for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
         let key = |c| [KeyCombination::one_key(KeyCode::Char(c), modifiers)];
-        assert_eq!(keymap.find(Layer::Everywhere, &key('T')), Found::Matched(Action::Teardown));
-        assert_eq!(keymap.find(Layer::Overview, &key('+')), Found::Matched(Action::RateUp));
+        assert_eq!(keymap.find(Layer::Everywhere, &key('T')), Lookup::Matched(Action::Teardown));
+        assert_eq!(keymap.find(Layer::Overview, &key('+')), Lookup::Matched(Action::RateUp));
     }
 }

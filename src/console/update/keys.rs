@@ -9,7 +9,7 @@ use super::{
         ConsoleExit,
         action::{Action, Layer},
         help,
-        keymap::{Found, keys_text},
+        keymap::{Lookup, keys_text},
         state::{Dialog, HelpPanel, LinkState, State, View},
     },
     Effect, command, look, palette, rate, toast,
@@ -31,13 +31,13 @@ pub(super) fn press(state: &mut State, key: KeyCombination) -> Vec<Effect> {
     let mut typed_only = false;
     match state.keymap.find(layer, &[key]) {
         // In a typed field the keys that change a choice move the cursor.
-        Found::Matched(Action::Change) if is_typing(state) => typed_only = true,
-        Found::Matched(action) => return act(state, action),
-        Found::Pending(_) => {
+        Lookup::Matched(Action::Change) if is_typing(state) => typed_only = true,
+        Lookup::Matched(action) => return act(state, action),
+        Lookup::Pending(_) => {
             state.chord.push(key);
             return Vec::new();
         }
-        Found::NotFound => {}
+        Lookup::NotFound => {}
     }
     if let Some(request) = request(key)
         && type_in(state, request)
@@ -49,9 +49,9 @@ pub(super) fn press(state: &mut State, key: KeyCombination) -> Vec<Effect> {
         return Vec::new();
     }
     match state.keymap.find(Layer::Everywhere, &[key]) {
-        Found::Matched(action) => return act(state, action),
-        Found::Pending(_) => state.chord.push(key),
-        Found::NotFound => {}
+        Lookup::Matched(action) => return act(state, action),
+        Lookup::Pending(_) => state.chord.push(key),
+        Lookup::NotFound => {}
     }
     Vec::new()
 }
@@ -66,15 +66,15 @@ fn go_on(state: &mut State, key: KeyCombination) -> Vec<Effect> {
     keys.push(key);
     for layer in [state.layer(), Layer::Everywhere] {
         match state.keymap.find(layer, &keys) {
-            Found::Matched(action) => return act(state, action),
-            Found::Pending(_) => {
+            Lookup::Matched(action) => return act(state, action),
+            Lookup::Pending(_) => {
                 state.chord = keys;
                 return Vec::new();
             }
-            Found::NotFound => {}
+            Lookup::NotFound => {}
         }
     }
-    if let Found::Matched(action) = state.keymap.find(Layer::Everywhere, &[key]) {
+    if let Lookup::Matched(action) = state.keymap.find(Layer::Everywhere, &[key]) {
         return act(state, action);
     }
     let text = format!("no keys `{}` here: nothing was done", keys_text(&keys, true));

@@ -5,7 +5,7 @@ use ratatui::text::Span;
 use super::{
     super::{
         action::Layer,
-        keymap::{Binding, Found, keys_text},
+        keymap::{Binding, Lookup, keys_text},
         state::State,
         theme::Theme,
     },
@@ -41,7 +41,7 @@ fn continuations(state: &State) -> Option<Vec<&Binding>> {
     }
     let found = [state.layer(), Layer::Everywhere].map(|l| state.keymap.find(l, &state.chord));
     found.into_iter().find_map(|found| match found {
-        Found::Pending(begun) => Some(begun),
+        Lookup::Pending(begun) => Some(begun),
         _ => None,
     })
 }

@@ -8,6 +8,8 @@
 //!  the newest events                                                               foot
 //!  ┌ a dialog, with room of its own ──────────┐                                    panel
 //!  └──────────────────────────────────────────┘
+//!  ┌ how a chord can go on ───────────────────┐                                    chord
+//!  └──────────────────────────────────────────┘
 //!  a message · the keys                                                            foot
 //! ```
 //!

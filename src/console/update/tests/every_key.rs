@@ -175,7 +175,7 @@ fn holds(layer: Layer, keymap: &Keymap, row: &Binding) {
 /// The rows of `Everywhere` that come through where a layer is on top.
 fn from_everywhere(layer: Layer, keymap: &Keymap) -> Vec<&Binding> {
     let rows = keymap.layer(Layer::Everywhere).iter();
-    let free = rows.filter(|row| keymap.find(layer, &row.keys) == keymap::Found::NotFound);
+    let free = rows.filter(|row| keymap.find(layer, &row.keys) == keymap::Lookup::NotFound);
     let is_text = |row: &Binding| row.text(true).chars().count() == 1;
     let takes_text = matches!(layer, Layer::Palette | Layer::Search | Layer::Teardown);
     free.filter(|row| !(takes_text && is_text(row))).collect()
