@@ -162,9 +162,18 @@ pub struct ScreenArgs {
     /// Draw without colours; NO_COLOR in the environment says the same
     #[arg(long)]
     pub no_color: bool,
-    /// A key map that changes what it names, on top of the default
-    #[arg(long, value_name = "FILE")]
-    pub keymap: Option<PathBuf>,
+    /// The keys: default, vim, or a file that changes what it names (./vim for one of that name);
+    /// RAMPDECK_KEYMAP in the environment says the same
+    #[arg(long, value_name = "NAME|FILE")]
+    keymap: Option<PathBuf>,
+}
+
+impl ScreenArgs {
+    /// The keymap that is asked for: by the argument, or else by the environment.
+    pub fn keymap(&self) -> Option<PathBuf> {
+        let environment = || std::env::var_os("RAMPDECK_KEYMAP").filter(|value| !value.is_empty());
+        self.keymap.clone().or_else(|| environment().map(PathBuf::from))
+    }
 }
 
 fn step_seconds(text: &str) -> Result<f64, String> {

@@ -183,7 +183,7 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
     let options = ConsoleOptions {
         socket: entry.socket.clone(),
         build: crate::engine::build().to_owned(),
-        keymap: screen.keymap.clone(),
+        keymap: screen.keymap(),
         no_color: screen.no_color,
         ascii: screen.ascii,
     };

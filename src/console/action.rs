@@ -37,6 +37,10 @@ pub(super) enum Action {
     AskControl,
     GiveControl,
     KeepControl,
+    /// Of the palette only: it takes a configuration's name.
+    Select,
+    /// Of the palette only: it takes a keymap's name.
+    Keymap,
     // Looking.
     Freeze,
     Span,
@@ -174,6 +178,8 @@ impl fmt::Display for Layer {
     }
 }
 
+/// What no key does, since it takes words after it.
+const PALETTE_ONLY: &[Layer] = &[];
 const ANYWHERE: &[Layer] = &Layer::ALL;
 const VIEWS: &[Layer] = &[Overview, Configuration, Compare, Cells, Resources, Log, Views];
 /// Where letters are keys, not text.
@@ -218,14 +224,14 @@ const ACTIONS: &[(Action, &str, &str, &[Layer])] = &[
     (Action::Resources, "resources", "what exists and what it costs", UNTYPED),
     (Action::Log, "log", "everything that has happened", UNTYPED),
     (Action::Back, "back", "back to the overview", VIEWS),
-    (Action::StartCell, "start-cell", "start a cell on the selected configuration", DRIVING),
-    (Action::AddCell, "add-cell", "queue a cell behind the running one", DRIVING),
+    (Action::StartCell, "start", "start a cell on the selected configuration", DRIVING),
+    (Action::AddCell, "add", "queue a cell behind the running one", DRIVING),
     (Action::StopCell, "stop-cell", "stop the selected configuration's cell", DRIVING),
     (Action::RateUp, "rate-up", "10 % more arrivals", DRIVING),
     (Action::RateDown, "rate-down", "10 % fewer arrivals", DRIVING),
     (Action::RateDouble, "rate-double", "double the arrival rate", DRIVING),
     (Action::RateHalve, "rate-halve", "halve the arrival rate", DRIVING),
-    (Action::RateType, "rate-type", "type an arrival rate", DRIVING),
+    (Action::RateType, "rate", "type an arrival rate", DRIVING),
     (Action::Ramp, "ramp", "move the rate to a target over a time", DRIVING),
     (Action::HoldRate, "hold-rate", "end a ramp at the rate it has reached", DRIVING),
     (Action::UndoStep, "undo-step", "back to the rate before the last step", DRIVING),
@@ -239,6 +245,13 @@ const ACTIONS: &[(Action, &str, &str, &[Layer])] = &[
     (Action::AskControl, "ask-control", "ask the console that drives for control", UNTYPED),
     (Action::GiveControl, "give-control", "hand control to the console that asked", UNTYPED),
     (Action::KeepControl, "keep-control", "keep control, whoever asked", UNTYPED),
+    (Action::Select, "select", "select a configuration", PALETTE_ONLY),
+    (
+        Action::Keymap,
+        "keymap",
+        "take another keymap, as long as this console is open",
+        PALETTE_ONLY,
+    ),
     (Action::Freeze, "freeze", "hold the picture still, or let it go on", VIEWS),
     (Action::Span, "span", "show 1 min, 10 min or the whole cell", CHARTS),
     (Action::Older, "older", "scroll back in time", CHARTS),
@@ -289,10 +302,50 @@ impl Action {
         ACTIONS.iter().find(|(_, n, ..)| *n == name).map(|(action, ..)| *action)
     }
 
-    /// Its name, and what it does in words.
-    pub(super) fn words(self) -> (&'static str, &'static str) {
+    /// The name that keymap files and the palette have for it.
+    pub(super) fn name(self) -> &'static str {
         let row = ACTIONS.iter().find(|(action, ..)| *action == self);
-        row.map_or(("", ""), |(_, name, what, _)| (name, what))
+        row.map_or("", |(_, name, ..)| name)
+    }
+
+    /// What it does, in words.
+    pub(super) fn what(self) -> &'static str {
+        let row = ACTIONS.iter().find(|(action, ..)| *action == self);
+        row.map_or("", |(_, _, what, _)| what)
+    }
+
+    /// The words that it takes after its name in the palette; empty where it takes none.
+    pub(super) const fn arguments(self) -> &'static str {
+        match self {
+            Self::RateType => "[RATE]",
+            Self::Ramp => "[RATE [over] SECONDS]",
+            Self::StartCell | Self::AddCell => "[open RATE [CONNECTIONS] | closed CONNECTIONS]",
+            Self::Select => "CONFIGURATION",
+            Self::Compare => "[FIGURE]",
+            Self::Log => "[all | warning | error | /TEXT]",
+            Self::Keymap => "NAME",
+            _ => "",
+        }
+    }
+
+    /// Whether it means nothing without words after it.
+    pub(super) const fn needs_arguments(self) -> bool {
+        matches!(self, Self::Select | Self::Keymap)
+    }
+
+    /// Whether the palette has it: what moves within a dialog or answers it means nothing there.
+    pub(super) const fn is_command(self) -> bool {
+        !matches!(
+            self,
+            Self::Choose(_)
+                | Self::Palette
+                | Self::Submit
+                | Self::Cancel
+                | Self::Complete
+                | Self::Change
+                | Self::DryRun
+                | Self::Retry
+        )
     }
 
     /// Whether the action means something in a layer.
@@ -304,5 +357,18 @@ impl Action {
     pub(super) fn in_layer(layer: Layer) -> impl Iterator<Item = Self> {
         let known = ACTIONS.iter().filter(move |(.., layers)| layers.contains(&layer));
         known.map(|(action, ..)| *action)
+    }
+
+    /// What the palette can do where it was opened from a layer, in the order of the table.
+    pub(super) fn commands(from: Layer) -> impl Iterator<Item = Self> {
+        let known = ACTIONS.iter().filter(move |(_, _, _, layers)| {
+            layers.is_empty() || layers.contains(&from) || layers.contains(&Everywhere)
+        });
+        known.map(|(action, ..)| *action).filter(|action| action.is_command())
+    }
+
+    /// Every action that takes words in the palette.
+    pub(super) fn with_arguments() -> impl Iterator<Item = Self> {
+        ACTIONS.iter().map(|(action, ..)| *action).filter(|a| !a.arguments().is_empty())
     }
 }

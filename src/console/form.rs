@@ -121,6 +121,22 @@ impl StartForm {
         }
     }
 
+    /// Takes a load that was typed elsewhere; what is not said stays as it was.
+    pub(super) fn set_load(
+        &mut self,
+        open_loop: bool,
+        rate: Option<&str>,
+        connections: Option<&str>,
+    ) {
+        self.open_loop = open_loop;
+        if let Some(rate) = rate {
+            self.rate = Input::new(rate.to_owned());
+        }
+        if let Some(connections) = connections {
+            self.connections = Input::new(connections.to_owned());
+        }
+    }
+
     /// What is wrong with a field.
     pub(super) fn error(&self, field: Field) -> Option<&str> {
         self.errors.iter().find(|(wrong, _)| *wrong == field).map(|(_, what)| what.as_str())
@@ -155,7 +171,7 @@ impl StartForm {
             Field::Measure => &mut self.measure,
             Field::Kind | Field::When => return false,
         };
-        if self.fresh && is_of_number(request) && matches!(request, InputRequest::InsertChar(_)) {
+        if self.fresh && matches!(request, InputRequest::InsertChar(c) if is_of_number(c)) {
             input.reset();
         }
         if !type_number(input, request) {
@@ -258,7 +274,10 @@ pub(super) struct RampForm {
     pub over: Input,
     /// Whether the time is being typed, not the rate.
     pub on_time: bool,
-    pub error: Option<String>,
+    /// Whether the field in focus has not been typed into: the first character replaces it.
+    pub fresh: bool,
+    /// What is wrong with the rate, and with the time.
+    pub errors: (Option<String>, Option<String>),
 }
 
 impl RampForm {
@@ -270,43 +289,52 @@ impl RampForm {
             to: Input::default(),
             over: number(RAMP_S),
             on_time: false,
-            error: None,
+            fresh: true,
+            errors: (None, None),
         }
     }
 
     pub(super) fn move_focus(&mut self) {
         self.on_time = !self.on_time;
+        self.fresh = true;
     }
 
     /// Types into the field in focus. Returns whether it took the request.
     pub(super) fn type_in(&mut self, request: InputRequest) -> bool {
         let input = if self.on_time { &mut self.over } else { &mut self.to };
+        if self.fresh && matches!(request, InputRequest::InsertChar(c) if is_of_number(c)) {
+            input.reset();
+        }
         let taken = type_number(input, request);
         if taken {
-            self.error = None;
+            self.fresh = false;
+            if self.on_time { self.errors.1 = None } else { self.errors.0 = None }
         }
         taken
     }
 
-    /// The command, or `None` with the error set and the field that is wrong in focus.
+    /// The command, or `None` with the errors set and the first wrong field in focus.
     pub(super) fn submit(&mut self) -> Option<Command> {
         let to = check_rate(self.to.value(), self.max_rate);
+        let to = to.and_then(|to| match to {
+            to if (to - self.current).abs() < f64::EPSILON => {
+                Err(format!("{to} is the rate it has now"))
+            }
+            to => Ok(to),
+        });
         let over = check_span(self.over.value(), 1.0);
         match (to, over) {
             (Ok(to), Ok(over_s)) => {
                 let configuration = self.configuration.clone();
-                return Some(Command::Ramp { configuration, to, over_s });
+                Some(Command::Ramp { configuration, to, over_s })
             }
-            (Err(what), _) => {
-                self.on_time = false;
-                self.error = Some(format!("rate: {what}"));
-            }
-            (_, Err(what)) => {
-                self.on_time = true;
-                self.error = Some(format!("seconds: {what}"));
+            (to, over) => {
+                self.on_time = to.is_ok();
+                self.fresh = true;
+                self.errors = (to.err(), over.err());
+                None
             }
         }
-        None
     }
 }
 
@@ -317,7 +345,7 @@ fn number(value: f64) -> Input {
 
 /// Only what can be part of a number is taken, so that every other key keeps its meaning.
 fn type_number(input: &mut Input, request: InputRequest) -> bool {
-    if !is_of_number(request) {
+    if matches!(request, InputRequest::InsertChar(c) if !is_of_number(c)) {
         return false;
     }
     let full = input.value().len() >= LONGEST_INPUT;
@@ -329,28 +357,32 @@ fn type_number(input: &mut Input, request: InputRequest) -> bool {
 
 /// What belongs to some way of writing a number is kept, and refused in words where it is not
 /// ours: dropping it would make another number (`1e9` is not 19). Other letters are keys.
-fn is_of_number(request: InputRequest) -> bool {
-    let InputRequest::InsertChar(c) = request else { return true };
+pub(super) fn is_of_number(c: char) -> bool {
     c.is_ascii_digit() || ".,_+-eEkKM".contains(c)
 }
 
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= max => Ok(rate),
-        _ => Err(format!("above 0, at most {max} (the plan's max_rate)")),
+        _ => Err(format!("{}: above 0, at most {max} (max_rate)", found(text))),
     }
 }
 
 fn check_connections(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(connections) if connections > 0 => Ok(connections),
-        _ => Err("a whole number from 1".to_owned()),
+        _ => Err(format!("{}: a whole number from 1", found(text))),
     }
 }
 
 fn check_span(text: &str, least: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (least..=LONGEST_SPAN_S).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("seconds, {least} to {LONGEST_SPAN_S}")),
+        _ => Err(format!("{}: seconds, {least} to {LONGEST_SPAN_S}", found(text))),
     }
+}
+
+/// What was typed, as an error names it.
+fn found(text: &str) -> String {
+    if text.is_empty() { "nothing typed".to_owned() } else { format!("`{text}`") }
 }

@@ -63,6 +63,17 @@ impl Figure {
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 
+    /// The figure as one word, as it is typed.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::P99OfSlo => "p99",
+            Self::ConnectionWait => "wait",
+            Self::Retries => "retries",
+            Self::RunnerCpu => "cpu",
+        }
+    }
+
     /// The figure in words, with its unit.
     pub(super) const fn words(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ mod engine;
 #[cfg(test)]
 mod fixture;
 mod form;
+mod help;
 mod keymap;
 mod looks;
 mod palette;
@@ -40,7 +41,7 @@ pub struct ConsoleOptions {
     pub socket: PathBuf,
     /// This program's version and commit.
     pub build: String,
-    /// A keymap of the operator's, laid over the default one.
+    /// A keymap laid over the default one: the name of one that comes along, or a file.
     pub keymap: Option<PathBuf>,
     /// No colours, whatever the terminal can do; `NO_COLOR` in the environment says the same.
     pub no_color: bool,
@@ -83,7 +84,7 @@ pub enum ConsoleError {
     Terminal(#[source] io::Error),
 }
 
-/// Checks a keymap of the operator's before anything is started with it.
+/// Checks a keymap, by name or file, before anything is started with it.
 ///
 /// # Errors
 /// When it cannot be read, or a line of it is refused.

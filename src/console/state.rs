@@ -10,7 +10,7 @@ use crate::model::{
 };
 
 use super::{
-    action::Layer,
+    action::{Action, Layer},
     form::{RampForm, RateForm, StartForm},
     keymap::Keymap,
     looks::Looks,
@@ -20,6 +20,9 @@ use super::{
 
 /// How long a message stays, in seconds.
 pub(super) const TOAST_S: f64 = 8.0;
+/// How long a decision that opened by itself takes no answer, in seconds: a key meant for what was
+/// on the screen before cannot answer it.
+const FRESH_S: f64 = 0.7;
 /// A snapshot older than this looks stale, in seconds; four a second are due.
 pub(super) const STALE_S: f64 = 2.0;
 
@@ -72,13 +75,24 @@ pub(super) enum Dialog {
 }
 
 /// The help, opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct HelpPanel {
+    /// The layer that it was opened from: its keys come first.
+    pub from: Layer,
+    /// What it lies over, to be shown again.
+    pub under: Option<Box<Dialog>>,
     pub scroll: usize,
     /// Only lines that contain this are shown.
     pub search: Input,
     /// Whether `search` is being typed into.
     pub typing: bool,
+}
+
+impl HelpPanel {
+    /// The help over a layer, and over what it hides meanwhile.
+    pub(super) fn new(from: Layer, under: Option<Box<Dialog>>) -> Self {
+        Self { from, under, scroll: 0, search: Input::default(), typing: false }
+    }
 }
 
 /// What the views show while the picture is held still.
@@ -94,6 +108,8 @@ pub(super) struct Frozen {
 pub(super) struct DecisionPanel {
     /// The option that is marked, from 0; it waits for a confirmation.
     pub marked: Option<usize>,
+    /// When it opened, if it did by itself.
+    pub opened: Option<UnixMs>,
 }
 
 /// The teardown, asked for or under way.
@@ -120,6 +136,8 @@ pub(super) struct RunEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pending {
     pub command: Command,
+    /// What to say once it is done; otherwise the command's own words.
+    pub done: Option<String>,
 }
 
 /// Everything that is drawn.
@@ -158,6 +176,8 @@ pub(super) struct State {
     pub next_command: u64,
     /// When the last step of a rate was sent: a key held down must not run away.
     pub last_step: Option<UnixMs>,
+    /// What was last asked for in the palette, the newest first.
+    pub recent: Vec<Action>,
     pub ended: Option<RunEnd>,
     /// Whether a removal without the engine is under way.
     pub removing: bool,
@@ -188,6 +208,7 @@ impl State {
             pending: BTreeMap::new(),
             next_command: 1,
             last_step: None,
+            recent: Vec::new(),
             ended: None,
             removing: false,
         }
@@ -229,6 +250,18 @@ impl State {
     pub(super) fn watches(&self) -> bool {
         let holder = self.snapshot.as_ref().and_then(|snapshot| snapshot.control.holder);
         holder.is_some_and(|holder| self.number > 0 && holder != self.number)
+    }
+
+    /// Whether this console drives the run and another one has asked for control.
+    pub(super) fn is_asked_for_control(&self) -> bool {
+        let control = self.snapshot.as_ref().map(|snapshot| &snapshot.control);
+        control.is_some_and(|c| c.asked.is_some() && c.holder == Some(self.number))
+    }
+
+    /// Whether the decision on top opened by itself so recently that it takes no answer yet.
+    pub(super) fn is_decision_fresh(&self) -> bool {
+        let Some(Dialog::Decision(panel)) = &self.dialog else { return false };
+        panel.opened.is_some_and(|at| self.now.seconds_since(at) < FRESH_S)
     }
 
     pub(super) fn run(&self) -> Option<&RunId> {

@@ -1,48 +1,120 @@
 //! From what the operator asks to the commands that go to the engine, or a word why not.
 
-use crate::model::{Command, DecisionAction, Load, RateStep, RunState, When};
+use crate::model::{Command, ConsoleStatus, DecisionAction, RunState, When};
 
 use super::{
     super::{
+        action::{Action, Layer},
         copy,
-        form::{RampForm, RateForm, StartForm},
+        form::StartForm,
         state::{
             DecisionPanel, Dialog, LinkState, Pending, State, TeardownPanel, needs_confirmation,
         },
     },
-    Effect, removal, toast,
+    Effect, rate, removal, toast,
 };
 
-/// The shortest time between two steps, in seconds: a key held down repeats some 30 times a second.
-const STEP_GAP_S: f64 = 1.0;
 /// What `extend` puts a deadline off by, in seconds.
 const EXTENSION_S: u64 = 300;
 
 /// Sends a command, or says why it cannot be sent.
 pub(super) fn send(state: &mut State, command: Command) -> Vec<Effect> {
-    if let Some(why) = cannot_send(state) {
-        toast(state, true, format!("not sent: {command}: {why}"));
+    send_with(state, command, None)
+}
+
+/// Sends a command, and says this once it is done.
+pub(super) fn send_saying(state: &mut State, command: Command, done: String) -> Vec<Effect> {
+    send_with(state, command, Some(done))
+}
+
+fn send_with(state: &mut State, command: Command, done: Option<String>) -> Vec<Effect> {
+    if let Some(why) = cannot_send(state, &command) {
+        let what = done.as_ref().map_or_else(|| command.to_string(), Clone::clone);
+        toast(state, true, format!("not sent: {what}: {why}"));
         return Vec::new();
+    }
+    if rate::is_step(&command) {
+        state.last_step = Some(state.now);
     }
     let id = state.next_command;
     state.next_command += 1;
-    state.pending.insert(id, Pending { command: command.clone() });
+    state.pending.insert(id, Pending { command: command.clone(), done });
     vec![Effect::Send { id, command }]
 }
 
-fn cannot_send(state: &State) -> Option<String> {
+fn cannot_send(state: &State, command: &Command) -> Option<String> {
     if state.ended.is_some() {
         return Some("the run has ended".to_owned());
     }
-    if state.link == LinkState::Live {
+    if state.link != LinkState::Live {
+        let teardown = state.run().map(|run| format!("; rampdeck teardown {run} works without it"));
+        return Some(format!("the engine is lost{}", teardown.unwrap_or_default()));
+    }
+    if !is_for_all(command)
+        && let Some(why) = watching(state)
+    {
+        return Some(why);
+    }
+    if rate::is_step(command) { rate::must_wait(state) } else { None }
+}
+
+/// Whether a console that watches may send it too: nobody waits for control to end what bills.
+const fn is_for_all(command: &Command) -> bool {
+    matches!(command, Command::Teardown { .. } | Command::AskControl)
+}
+
+/// Who drives, where this console watches, and how to ask for control.
+fn watching(state: &State) -> Option<String> {
+    if !state.watches() {
         return None;
     }
-    let teardown = state.run().map(|run| format!("; rampdeck teardown {run} works without it"));
-    Some(format!("the engine is lost{}", teardown.unwrap_or_default()))
+    let control = &state.snapshot.as_ref()?.control;
+    let holder = control.holder?;
+    let name = |number| control.consoles.iter().find(|c: &&ConsoleStatus| c.number == number);
+    let name = name(holder).map_or_else(|| "another console".to_owned(), |c| c.name.clone());
+    let key = state.keymap.key_for(Layer::Overview, Action::AskControl);
+    let ask = key.map(|key| format!("; {key} asks for control")).unwrap_or_default();
+    Some(format!("{name} (console {holder}) drives, this console watches{ask}"))
+}
+
+/// Whether this console may drive the run; otherwise it is said at once, before anything is typed.
+pub(super) fn may_drive(state: &mut State, what: &str) -> bool {
+    let why = watching(state);
+    if let Some(why) = &why {
+        toast(state, true, format!("{what}: {why}"));
+    }
+    why.is_none()
+}
+
+/// Asks the console that drives for control.
+pub(super) fn ask_control(state: &mut State) -> Vec<Effect> {
+    let control = state.snapshot.as_ref().map(|snapshot| &snapshot.control);
+    let number = state.number;
+    if number > 0 && control.is_some_and(|control| control.holder == Some(number)) {
+        toast(state, false, "this console has control already".to_owned());
+        return Vec::new();
+    }
+    send(state, Command::AskControl)
+}
+
+/// Hands control to the console that asked, or keeps it.
+pub(super) fn answer_for_control(state: &mut State, give: bool) -> Vec<Effect> {
+    let asked = state.snapshot.as_ref().and_then(|snapshot| snapshot.control.asked);
+    if may_drive(state, "no control to give or keep") {
+        if asked.is_some() {
+            let command = if give { Command::GiveControl } else { Command::KeepControl };
+            return send(state, command);
+        }
+        toast(state, true, "no console asks for control".to_owned());
+    }
+    Vec::new()
 }
 
 /// Opens the form of a cell for the selected configuration.
 pub(super) fn open_start(state: &mut State, when: When) {
+    if !may_drive(state, "no cell started") {
+        return;
+    }
     let (Some(snapshot), Some(status)) = (&state.snapshot, state.configuration()) else {
         return toast(state, true, "nothing to start yet: no configuration is known".to_owned());
     };
@@ -53,101 +125,16 @@ pub(super) fn open_start(state: &mut State, when: When) {
 
 /// Stops the selected configuration's cell.
 pub(super) fn stop_cell(state: &mut State) -> Vec<Effect> {
-    let Some(status) = state.configuration() else { return Vec::new() };
+    let Some(status) = state.configuration() else {
+        toast(state, true, "nothing to stop yet: no configuration is known".to_owned());
+        return Vec::new();
+    };
     let configuration = status.id.clone();
     if status.cell.is_none() {
         toast(state, true, format!("{configuration} runs no cell: nothing to stop"));
         return Vec::new();
     }
     send(state, Command::StopCell { configuration })
-}
-
-/// The rate of the selected configuration's running open cell, or a word why there is none.
-fn running_rate(state: &State) -> Result<f64, String> {
-    let status = state.configuration().ok_or("no configuration is known yet")?;
-    match status.cell.as_ref().map(|cell| cell.load) {
-        Some(Load::Open { rate, .. }) => Ok(rate),
-        Some(load) => Err(format!(
-            "{} runs a closed loop ({load}), which has no rate; start an open one",
-            status.id
-        )),
-        None => Err(format!("{} runs no cell; start an open one", status.id)),
-    }
-}
-
-/// Multiplies the running rate, at most to the plan's highest.
-pub(super) fn step_rate(state: &mut State, factor: f64) -> Vec<Effect> {
-    let rate = match running_rate(state) {
-        Ok(rate) => rate,
-        Err(why) => {
-            toast(state, true, format!("no step: {why}"));
-            return Vec::new();
-        }
-    };
-    let (Some(snapshot), Some(status)) = (&state.snapshot, state.configuration()) else {
-        return Vec::new();
-    };
-    let (max, configuration) = (snapshot.header.max_rate, status.id.clone());
-    let unanswered = state.pending.values().any(|p| matches!(p.command, Command::StepRate { .. }));
-    let too_soon = state.last_step.is_some_and(|at| state.now.seconds_since(at) < STEP_GAP_S);
-    if unanswered || too_soon {
-        toast(state, true, "no step: one step a second, after the last one's answer".to_owned());
-        return Vec::new();
-    }
-    if factor > 1.0 && rate >= max {
-        toast(state, true, format!("no step: {max}/s is the highest rate the plan allows"));
-        return Vec::new();
-    }
-    state.last_step = Some(state.now);
-    let clamped = factor > 1.0 && rate * factor > max;
-    let step = if clamped { RateStep::To { rate: max } } else { RateStep::Times { factor } };
-    send(state, Command::StepRate { configuration, step })
-}
-
-/// Opens the line where a rate is typed.
-pub(super) fn open_rate(state: &mut State) {
-    match (running_rate(state), &state.snapshot, state.configuration()) {
-        (Ok(rate), Some(snapshot), Some(status)) => {
-            let form = RateForm::new(status.id.clone(), rate, snapshot.header.max_rate);
-            state.dialog = Some(Dialog::Rate(form));
-        }
-        (Err(why), ..) => toast(state, true, format!("no rate to set: {why}")),
-        _ => {}
-    }
-}
-
-/// Opens the form of a ramp.
-pub(super) fn open_ramp(state: &mut State) {
-    match (running_rate(state), &state.snapshot, state.configuration()) {
-        (Ok(rate), Some(snapshot), Some(status)) => {
-            let form = RampForm::new(status.id.clone(), rate, snapshot.header.max_rate);
-            state.dialog = Some(Dialog::Ramp(form));
-        }
-        (Err(why), ..) => toast(state, true, format!("no ramp: {why}")),
-        _ => {}
-    }
-}
-
-/// Ends the ramp of the selected configuration at the rate it has reached.
-pub(super) fn hold_rate(state: &mut State) -> Vec<Effect> {
-    let Some(status) = state.configuration() else { return Vec::new() };
-    let configuration = status.id.clone();
-    if status.ramp.is_none() {
-        toast(state, true, format!("{configuration} has no ramp under way"));
-        return Vec::new();
-    }
-    send(state, Command::HoldRate { configuration })
-}
-
-/// Goes back to the rate before the last step.
-pub(super) fn undo_step(state: &mut State) -> Vec<Effect> {
-    let Some(status) = state.configuration() else { return Vec::new() };
-    let configuration = status.id.clone();
-    if status.undo_rate.is_none() {
-        toast(state, true, format!("{configuration} has no step to undo"));
-        return Vec::new();
-    }
-    send(state, Command::UndoStep { configuration })
 }
 
 /// The number of the queued cell that is marked in the cells view.
@@ -204,14 +191,28 @@ pub(super) fn open_decision(state: &mut State) {
 /// Opens the teardown, asked for or under way.
 pub(super) fn open_teardown(state: &mut State) {
     if state.ended.is_some() {
-        return toast(state, false, "the run has ended: see what remains above".to_owned());
+        return toast(state, false, "the run has ended: its summary says what remains".to_owned());
     }
     state.dialog = Some(Dialog::Teardown(TeardownPanel::default()));
+}
+
+/// Whether a key came so soon after a decision opened by itself that it was meant for something
+/// else.
+fn is_too_early(state: &mut State) -> bool {
+    let fresh = state.is_decision_fresh();
+    if fresh {
+        let text = "the decision has opened just now: nothing was answered, press again";
+        toast(state, true, text.to_owned());
+    }
+    fresh
 }
 
 /// Chooses an option of the pending decision, from 0: it is sent at once unless it asks for a
 /// confirmation.
 pub(super) fn choose(state: &mut State, index: usize) -> Vec<Effect> {
+    if is_too_early(state) || !may_drive(state, "not answered") {
+        return Vec::new();
+    }
     let Some(decision) = state.decision() else { return Vec::new() };
     let Some(option) = decision.options.get(index) else {
         let count = decision.options.len();
@@ -219,7 +220,8 @@ pub(super) fn choose(state: &mut State, index: usize) -> Vec<Effect> {
         return Vec::new();
     };
     if needs_confirmation(decision, option) {
-        state.dialog = Some(Dialog::Decision(DecisionPanel { marked: Some(index) }));
+        let panel = DecisionPanel { marked: Some(index), opened: None };
+        state.dialog = Some(Dialog::Decision(panel));
         return Vec::new();
     }
     answer(state, index)
@@ -242,7 +244,7 @@ pub(super) fn mark(state: &mut State, forward: bool) {
 
 /// Confirms the marked option. One that removes everything asks for the run's name first.
 pub(super) fn confirm(state: &mut State) -> Vec<Effect> {
-    let Some(Dialog::Decision(DecisionPanel { marked: Some(index) })) = state.dialog else {
+    let Some(Dialog::Decision(DecisionPanel { marked: Some(index), .. })) = state.dialog else {
         toast(state, false, "choose an option by its digit first".to_owned());
         return Vec::new();
     };
@@ -267,6 +269,9 @@ fn answer(state: &mut State, index: usize) -> Vec<Effect> {
 
 /// Puts the pending decision's deadline off.
 pub(super) fn extend(state: &mut State) -> Vec<Effect> {
+    if is_too_early(state) {
+        return Vec::new();
+    }
     let Some(decision) = state.decision().map(|decision| decision.id.clone()) else {
         return Vec::new();
     };
@@ -282,7 +287,8 @@ pub(super) fn submit_form(state: &mut State) -> Vec<Effect> {
         _ => None,
     };
     let Some(command) = command else { return Vec::new() };
-    let effects = send(state, command);
+    let effects =
+        if rate::is_step(&command) { rate::submit(state, command) } else { send(state, command) };
     if !effects.is_empty() {
         state.dialog = None;
     }
@@ -330,6 +336,7 @@ pub(super) fn copy(state: &mut State) -> Vec<Effect> {
 /// Sends the teardown once the run's name is typed.
 pub(super) fn submit_teardown(state: &mut State) -> Vec<Effect> {
     if state.tearing_down() {
+        toast(state, false, "the teardown is under way".to_owned());
         return Vec::new();
     }
     let Some(run) = state.run().cloned() else {

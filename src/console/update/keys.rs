@@ -1,48 +1,96 @@
 //! From a key to what it does in the layer on top.
 
 use crokey::KeyCombination;
-use crossterm::event::{Event, KeyEvent};
+use crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{InputRequest, backend::crossterm::to_input_request};
 
 use super::{
     super::{
         ConsoleExit,
         action::{Action, Layer},
-        palette::PalettePanel,
+        help,
+        keymap::{Lookup, keys_text},
         state::{Dialog, HelpPanel, LinkState, State, View},
     },
-    Effect, command, look,
+    Effect, command, look, palette, rate, toast,
 };
-use crate::model::{Command, When};
+use crate::model::When;
 
 /// Lines of a page when scrolling.
 const PAGE: usize = 10;
 /// Longest text taken from one paste, in characters: a run's name has at most 40.
 const LONGEST_PASTE: usize = 64;
 
-/// A key was pressed: the layer on top has it first, then what is typed into, then `Everywhere`.
+/// A key was pressed: it goes on with a chord that has begun; else the layer on top has it first,
+/// then what is typed into, then `Everywhere`.
 pub(super) fn press(state: &mut State, key: KeyCombination) -> Vec<Effect> {
-    match state.keymap.action(state.layer(), key) {
+    if !state.chord.is_empty() {
+        return go_on(state, key);
+    }
+    let layer = state.layer();
+    let mut typed_only = false;
+    match state.keymap.find(layer, &[key]) {
         // In a typed field the keys that change a choice move the cursor.
-        Some(Action::Change) if is_typing(state) => {}
-        Some(action) => return act(state, action),
-        None => {}
+        Lookup::Matched(Action::Change) if is_typing(state) => typed_only = true,
+        Lookup::Matched(action) => return act(state, action),
+        Lookup::Pending(_) => {
+            state.chord.push(key);
+            return Vec::new();
+        }
+        Lookup::NotFound => {}
     }
     if let Some(request) = request(key)
         && type_in(state, request)
     {
         return Vec::new();
     }
-    match state.keymap.action(Layer::Everywhere, key) {
-        Some(action) => act(state, action),
-        None => Vec::new(),
+    if typed_only {
+        toast(state, false, "this field is typed: there is no choice to change".to_owned());
+        return Vec::new();
     }
+    match state.keymap.find(Layer::Everywhere, &[key]) {
+        Lookup::Matched(action) => return act(state, action),
+        Lookup::Pending(_) => state.chord.push(key),
+        Lookup::NotFound => {}
+    }
+    Vec::new()
+}
+
+/// The next key of a chord. What goes on with none is not looked up by itself: it was meant for the
+/// chord. Only the keys of `Everywhere` always act, teardown among them.
+fn go_on(state: &mut State, key: KeyCombination) -> Vec<Effect> {
+    let mut keys = std::mem::take(&mut state.chord);
+    if *key.codes.first() == KeyCode::Esc {
+        return Vec::new();
+    }
+    keys.push(key);
+    for layer in [state.layer(), Layer::Everywhere] {
+        match state.keymap.find(layer, &keys) {
+            Lookup::Matched(action) => return act(state, action),
+            Lookup::Pending(_) => {
+                state.chord = keys;
+                return Vec::new();
+            }
+            Lookup::NotFound => {}
+        }
+    }
+    if let Lookup::Matched(action) = state.keymap.find(Layer::Everywhere, &[key]) {
+        return act(state, action);
+    }
+    let text = format!("no keys `{}` here: nothing was done", keys_text(&keys, true));
+    toast(state, true, text);
+    Vec::new()
 }
 
 /// Text was pasted: it goes where typing would go, without its line ends.
 pub(super) fn paste(state: &mut State, text: &str) {
+    state.chord.clear();
+    let mut taken = false;
     for c in text.trim().chars().filter(|c| !c.is_control()).take(LONGEST_PASTE) {
-        type_in(state, InputRequest::InsertChar(c));
+        taken |= type_in(state, InputRequest::InsertChar(c));
+    }
+    if !taken {
+        toast(state, false, "nothing here takes what was pasted".to_owned());
     }
 }
 
@@ -83,9 +131,11 @@ fn type_in(state: &mut State, request: InputRequest) -> bool {
     }
 }
 
-fn act(state: &mut State, action: Action) -> Vec<Effect> {
+/// Does what an action says.
+pub(super) fn act(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
-        Action::Overview | Action::Back => look::show(state, View::Overview),
+        Action::Overview => look::show(state, View::Overview),
+        Action::Back => look::back(state),
         Action::Configuration => look::show(state, View::Configuration),
         Action::Compare => look::show(state, View::Compare),
         Action::Cells => look::show(state, View::Cells),
@@ -100,22 +150,22 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Search => look::search(state),
         Action::StartCell => command::open_start(state, When::Now),
         Action::AddCell => command::open_start(state, When::After),
-        Action::Ramp => command::open_ramp(state),
-        Action::Palette => {
-            let from = state.layer();
-            state.dialog = Some(Dialog::Palette(PalettePanel::new(from)));
+        Action::Ramp => rate::open_ramp(state),
+        Action::Palette => palette::open(state),
+        // Without the words that only the palette has they say what they need.
+        Action::Select | Action::Keymap => {
+            toast(state, false, format!("type {} {}", action.name(), action.arguments()));
         }
         Action::Complete => {
             if let Some(Dialog::Palette(panel)) = &mut state.dialog {
                 panel.complete();
             }
         }
-        Action::RateType => command::open_rate(state),
+        Action::RateType => rate::open_rate(state),
         Action::Decision => command::open_decision(state),
         Action::Teardown => command::open_teardown(state),
-        Action::Help => state.dialog = Some(Dialog::Help(HelpPanel::default())),
-        Action::Cancel if state.layer() == Layer::Search => look::cancel_search(state),
-        Action::Cancel => state.dialog = None,
+        Action::Help => open_help(state),
+        Action::Cancel => cancel(state),
         Action::Next => go(state, true, 1),
         Action::Previous => go(state, false, 1),
         Action::PageDown => go(state, true, PAGE),
@@ -128,19 +178,19 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
             }
         }
         Action::StopCell => return command::stop_cell(state),
-        Action::RateUp => return command::step_rate(state, 1.1),
-        Action::RateDown => return command::step_rate(state, 0.9),
-        Action::RateDouble => return command::step_rate(state, 2.0),
-        Action::RateHalve => return command::step_rate(state, 0.5),
-        Action::HoldRate => return command::hold_rate(state),
-        Action::UndoStep => return command::undo_step(state),
+        Action::RateUp => return rate::step_rate(state, 1.1),
+        Action::RateDown => return rate::step_rate(state, 0.9),
+        Action::RateDouble => return rate::step_rate(state, 2.0),
+        Action::RateHalve => return rate::step_rate(state, 0.5),
+        Action::HoldRate => return rate::hold_rate(state),
+        Action::UndoStep => return rate::undo_step(state),
         Action::RepeatCell => return command::repeat_cell(state),
         Action::DropCell => return command::drop_cell(state),
         Action::MoveEarlier => return command::move_cell(state, true),
         Action::MoveLater => return command::move_cell(state, false),
-        Action::AskControl => return command::send(state, Command::AskControl),
-        Action::GiveControl => return command::send(state, Command::GiveControl),
-        Action::KeepControl => return command::send(state, Command::KeepControl),
+        Action::AskControl => return command::ask_control(state),
+        Action::GiveControl => return command::answer_for_control(state, true),
+        Action::KeepControl => return command::answer_for_control(state, false),
         Action::DryRun => command::dry_run(state),
         Action::Retry => return command::retry(state),
         Action::Copy => return command::copy(state),
@@ -164,7 +214,7 @@ fn submit(state: &mut State) -> Vec<Effect> {
         Some(Dialog::Start(_) | Dialog::Rate(_) | Dialog::Ramp(_)) => command::submit_form(state),
         Some(Dialog::Decision(_)) => command::confirm(state),
         Some(Dialog::Teardown(_)) => command::submit_teardown(state),
-        Some(Dialog::Palette(_)) => submit_palette(state),
+        Some(Dialog::Palette(_)) => palette::submit(state),
         Some(Dialog::Search(_)) => {
             look::submit_search(state);
             Vec::new()
@@ -177,15 +227,25 @@ fn submit(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// Does what the palette's line says.
-fn submit_palette(state: &mut State) -> Vec<Effect> {
-    let Some(Dialog::Palette(panel)) = &mut state.dialog else { return Vec::new() };
-    let Some(action) = panel.chosen() else {
-        panel.error = Some("no command of that name here".to_owned());
-        return Vec::new();
-    };
-    state.dialog = None;
-    act(state, action)
+/// Opens the help over what is on top, which comes back with what was typed into it.
+fn open_help(state: &mut State) {
+    let from = state.layer();
+    let under = state.dialog.take().map(Box::new);
+    state.dialog = Some(Dialog::Help(HelpPanel::new(from, under)));
+}
+
+/// Closes what is on top.
+fn cancel(state: &mut State) {
+    if state.layer() == Layer::Search {
+        return look::cancel_search(state);
+    }
+    let Some(Dialog::Help(panel)) = state.dialog.take() else { return };
+    state.dialog = panel.under.map(|under| *under).filter(|under| match under {
+        // A decision may have been answered meanwhile.
+        Dialog::Decision(_) => state.decision().is_some(),
+        Dialog::Start(_) | Dialog::Rate(_) | Dialog::Ramp(_) => true,
+        _ => false,
+    });
 }
 
 /// How the console ends if it is left now.
@@ -206,7 +266,7 @@ pub(super) fn go(state: &mut State, forward: bool, lines: usize) {
     };
     match &mut state.dialog {
         Some(Dialog::Start(form)) => form.move_focus(forward),
-        Some(Dialog::Rate(_)) => {}
+        Some(Dialog::Rate(_)) => toast(state, false, "this form has one field".to_owned()),
         Some(Dialog::Decision(_)) => command::mark(state, forward),
         Some(Dialog::Ramp(form)) => form.move_focus(),
         Some(Dialog::Palette(panel)) => panel.mark(forward),
@@ -234,9 +294,7 @@ pub(super) fn go(state: &mut State, forward: bool, lines: usize) {
 /// The last line that what is on top can scroll to.
 fn last_line(state: &State) -> usize {
     let lines = match &state.dialog {
-        Some(Dialog::Help(_)) => {
-            Layer::ALL.iter().map(|layer| state.keymap.layer(*layer).len() + 2).sum()
-        }
+        Some(Dialog::Help(panel)) => help::lines(&state.keymap, panel).len(),
         Some(Dialog::Teardown(_)) => state.snapshot.as_ref().map_or(0, |snapshot| {
             snapshot.teardown.as_ref().map_or(snapshot.resources.len(), |t| t.items.len())
         }),
@@ -254,8 +312,10 @@ fn last_line(state: &State) -> usize {
 
 fn select(state: &mut State, forward: bool) {
     let count = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.configurations.len());
-    if count > 0 {
+    if count > 1 {
         let step = if forward { 1 } else { count - 1 };
         state.selected = (state.selected + step) % count;
+    } else {
+        toast(state, false, "there is no other configuration to select".to_owned());
     }
 }

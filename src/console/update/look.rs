@@ -14,10 +14,22 @@ const SCROLL_SHARE: u64 = 4;
 /// What a chart of a whole cell scrolls by, in seconds.
 const CELL_SCROLL_S: u64 = 60;
 
-/// Shows a view; the one that is shown already goes back to the overview.
+/// Shows a view. That it is shown already is said: a key that does nothing looks broken.
 pub(super) fn show(state: &mut State, view: View) {
+    let shown = state.view == view && state.dialog.is_none();
     state.dialog = None;
     state.view = view;
+    if shown {
+        toast(state, false, "this view is shown already".to_owned());
+    }
+}
+
+/// Goes back to the overview; there it takes the message away.
+pub(super) fn back(state: &mut State) {
+    if state.view == View::Overview && state.dialog.is_none() && state.toast.take().is_some() {
+        return;
+    }
+    show(state, View::Overview);
 }
 
 /// Holds the picture still, or lets it go on.
@@ -25,7 +37,9 @@ pub(super) fn freeze(state: &mut State) {
     if state.frozen.take().is_some() {
         return toast(state, false, "live again".to_owned());
     }
-    let Some(snapshot) = &state.snapshot else { return };
+    let Some(snapshot) = &state.snapshot else {
+        return toast(state, true, "nothing to hold still yet".to_owned());
+    };
     let frozen = Frozen { at: state.now, snapshot: snapshot.clone(), record: state.record.clone() };
     state.frozen = Some(Box::new(frozen));
     toast(state, false, "the picture is held still; the run goes on".to_owned());
@@ -44,8 +58,13 @@ pub(super) fn scroll_time(state: &mut State, back: bool) {
         let first = state.shown_record().newest_points(&status.id, usize::MAX).next();
         first.map_or(0, |point| (state.now.0.saturating_sub(point.at.0)) / 1_000)
     });
-    let back_s = &mut state.looks.back_s;
-    *back_s = if back { (*back_s + step).min(oldest) } else { back_s.saturating_sub(step) };
+    let before = state.looks.back_s;
+    let after = if back { (before + step).min(oldest) } else { before.saturating_sub(step) };
+    state.looks.back_s = after;
+    if after == before {
+        let end = if back { "nothing older is known" } else { "the newest is shown" };
+        toast(state, false, end.to_owned());
+    }
 }
 
 /// Compares by the next figure.

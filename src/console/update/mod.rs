@@ -3,6 +3,8 @@
 mod command;
 mod keys;
 mod look;
+mod palette;
+mod rate;
 mod removal;
 
 pub(super) use keys::exit;
@@ -101,7 +103,12 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Frame(frame) => {
+            let layer = state.layer();
             take_frame(state, frame);
+            if state.layer() != layer {
+                // The next key would be looked up among other keys than the first one.
+                state.chord.clear();
+            }
             Vec::new()
         }
     }
@@ -173,8 +180,10 @@ fn show_decision(state: &mut State) {
             state.dialog = None;
             toast(state, true, "the decision is no longer pending: nothing was sent".to_owned());
         }
-        if asked.is_some() && state.dialog.is_none() && state.ended.is_none() {
-            state.dialog = Some(Dialog::Decision(DecisionPanel::default()));
+        let busy = state.dialog.is_some() || !state.chord.is_empty();
+        if asked.is_some() && !busy && state.ended.is_none() {
+            let panel = DecisionPanel { marked: None, opened: Some(state.now) };
+            state.dialog = Some(Dialog::Decision(panel));
         }
         state.shown_decision = asked;
     }
@@ -195,7 +204,10 @@ fn take_reply(state: &mut State, id: u64, refused: Option<String>) {
             }
             toast(state, true, format!("refused: {}: {why}", pending.command));
         }
-        None => toast(state, false, format!("{}: done", pending.command)),
+        None => {
+            let done = pending.done.unwrap_or_else(|| format!("{}: done", pending.command));
+            toast(state, false, done);
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 //!  the newest events                                                               foot
 //!  ┌ a dialog, with room of its own ──────────┐                                    panel
 //!  └──────────────────────────────────────────┘
+//!  ┌ how a chord can go on ───────────────────┐                                    chord
+//!  └──────────────────────────────────────────┘
 //!  a message · the keys                                                            foot
 //! ```
 //!
@@ -15,6 +17,7 @@
 //! rows that are left out whole, and a dialog takes room instead of lying over figures.
 
 mod cells;
+mod chord;
 mod compare;
 mod configuration;
 mod decision;
@@ -44,6 +47,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
+pub(super) use self::figures::rate as rate_text;
 use self::{panel::Panel, text::Part};
 
 use super::{
@@ -87,6 +91,11 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
     if let Some(toast) = &state.toast {
         bottom(&mut room, foot::toast(toast, theme, width), frame);
     }
+    if let Some(chord) = chord::panel(state, theme, area.width) {
+        let height = chord.height().min(room.height);
+        room.height -= height;
+        chord.draw(theme, frame, Rect { y: room.bottom(), height, ..room });
+    }
     if let Some(decision) = state.decision()
         && !matches!(state.dialog, Some(Dialog::Decision(_)))
     {
@@ -120,8 +129,8 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
 fn panel(state: &State, theme: &Theme, width: u16, height: u16) -> Option<Panel> {
     match (&state.dialog, &state.ended) {
         (Some(Dialog::Start(form)), _) => Some(forms::start(form, theme, width)),
-        (Some(Dialog::Rate(form)), _) => Some(forms::rate_line(form, theme, width)),
-        (Some(Dialog::Ramp(form)), _) => Some(forms::ramp(form, theme, width)),
+        (Some(Dialog::Rate(form)), _) => Some(forms::rate_line(state, form, theme, width)),
+        (Some(Dialog::Ramp(form)), _) => Some(forms::ramp(state, form, theme, width)),
         (Some(Dialog::Palette(palette)), _) => Some(palette::panel(state, palette, theme, width)),
         (Some(Dialog::Search(input)), _) => Some(forms::search(input, theme, width)),
         (Some(Dialog::Decision(dialog)), _) => {
