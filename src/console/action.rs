@@ -284,7 +284,7 @@ const ACTIONS: &[(Action, &str, &str, &[Layer])] = &[
     ),
     (Action::Extend, "extend", "put the deadline off by 5 minutes", &[Decision]),
     (Action::DryRun, "dry-run", "show what would be removed, remove nothing", &[Teardown]),
-    (Action::Retry, "retry", "try at once what is waiting to be tried again", &[Teardown]),
+    (Action::Retry, "retry", "remove once more what is left", &[Teardown, Ended]),
     (Action::Choose(1), "choose-1", "choose option 1", &[Decision]),
     (Action::Choose(2), "choose-2", "choose option 2", &[Decision]),
     (Action::Choose(3), "choose-3", "choose option 3", &[Decision]),

@@ -8,6 +8,7 @@ use crate::{
         ConsoleExit,
         fixture::{NOW, RUN, decision, id, press, show, snapshot, state_of, teardown, type_text},
         form::Field,
+        removal::Removal,
         state::{Dialog, LinkState, State},
         update::{Effect, Msg, update},
     },
@@ -325,4 +326,62 @@ fn a_selection_survives_fewer_configurations() {
     show(&mut state, fewer);
     assert_eq!(state.selected, 1);
     assert_eq!(state.now, NOW);
+}
+
+#[test]
+fn a_teardown_without_its_engine_goes_on_by_itself_and_can_be_tried_again() {
+    let mut state = state_of(snapshot());
+    update(&mut state, Msg::Disconnected { why: "gone".into() });
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    let effects = press(&mut state, "enter");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+    let items = |state: &State| {
+        let status = state.snapshot.as_ref().unwrap().teardown.as_ref().unwrap();
+        (status.items.len(), status.remaining_count, status.ended.is_some())
+    };
+    assert_eq!(items(&state), (5, 5, false), "everything known waits");
+    assert!(press(&mut state, "ctrl-r").is_empty(), "one removal at a time");
+
+    let gone = crate::model::TeardownItem {
+        gone: true,
+        state: "gone".into(),
+        ..state.snapshot.as_ref().unwrap().teardown.as_ref().unwrap().items[0].clone()
+    };
+    update(&mut state, Msg::Removal(Removal::Item(gone)));
+    assert_eq!(items(&state), (5, 4, false));
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: Some(4), exit_code: 4 }));
+    assert_eq!(items(&state), (5, 4, true));
+    assert!(state.ended.is_none(), "what remains is still to be seen to");
+    let effects = press(&mut state, "ctrl-r");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: None, exit_code: 1 }));
+    assert!(toast(&state).contains("failed"), "{}", toast(&state));
+    press(&mut state, "ctrl-r");
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: Some(0), exit_code: 0 }));
+    assert_eq!(state.ended.as_ref().unwrap().exit_code, 0);
+}
+
+#[test]
+fn an_engine_that_is_there_is_asked_and_one_that_has_hung_is_not() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    later(&mut state, 5);
+    assert!(matches!(sent(&press(&mut state, "enter")), Some(Command::Teardown { .. })));
+    let mut state = state_of(snapshot());
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    later(&mut state, 11);
+    let effects = press(&mut state, "enter");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+}
+
+#[test]
+fn a_dry_run_sends_nothing() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "T ctrl-d");
+    type_text(&mut state, RUN);
+    assert!(press(&mut state, "enter").is_empty(), "it only ends the dry run");
+    assert!(matches!(&state.dialog, Some(Dialog::Teardown(panel)) if !panel.dry_run));
 }
