@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::console::Tone;
 
 /// A terminal operator console for OLTP capacity experiments.
 #[derive(Parser)]
@@ -162,9 +164,34 @@ pub struct ScreenArgs {
     /// Draw without colours; NO_COLOR in the environment says the same
     #[arg(long)]
     pub no_color: bool,
+    /// What the colours are to be read on
+    #[arg(long, value_enum, value_name = "THEME", env = "RAMPDECK_THEME", default_value_t)]
+    pub theme: ThemeName,
     /// A key map that changes what it names, on top of the default
     #[arg(long, value_name = "FILE")]
     pub keymap: Option<PathBuf>,
+}
+
+/// The themes by their names.
+#[derive(ValueEnum, Clone, Copy, Debug, Default)]
+pub enum ThemeName {
+    /// For a terminal with a dark background
+    #[default]
+    Dark,
+    /// For a terminal with a light background
+    Light,
+    /// White and bright colours on black, nothing dimmed
+    Contrast,
+}
+
+impl From<ThemeName> for Tone {
+    fn from(name: ThemeName) -> Self {
+        match name {
+            ThemeName::Dark => Self::Dark,
+            ThemeName::Light => Self::Light,
+            ThemeName::Contrast => Self::Contrast,
+        }
+    }
 }
 
 fn step_seconds(text: &str) -> Result<f64, String> {

@@ -1,19 +1,27 @@
 use std::collections::BTreeSet;
 
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    buffer::Buffer,
+    style::{Color, Style},
+};
 
 use crate::{
     console::{
         fixture::{
-            NOW, RUN, blank_state, decision, press, setting_up, show, snapshot, state_of, teardown,
-            type_text,
+            NOW, RUN, blank_state, decision, id, press, setting_up, show, snapshot, state_of,
+            teardown, type_text,
         },
-        state::State,
+        state::{State, View},
         theme::{Palette, Theme},
         update::{Msg, update},
     },
     link::ServerFrame,
-    model::{ConfigurationState, Event, EventKind, RunState, Snapshot, UnixMs},
+    model::{
+        ConfigurationState, Event, EventKind, ProcessIdentity, RampStatus, ResourceKind,
+        ResourceState, RunState, Snapshot, UnixMs,
+    },
 };
 
 fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
@@ -31,7 +39,7 @@ fn rows(buffer: &Buffer) -> Vec<String> {
 }
 
 fn text(state: &State, size: (u16, u16)) -> String {
-    rows(&buffer(state, &Theme::new(Palette::Many, false), size)).join("\n")
+    rows(&buffer(state, &Theme::new(Palette::Dark, false), size)).join("\n")
 }
 
 fn deciding() -> State {
@@ -101,15 +109,133 @@ fn removed_and_failed() -> State {
     state_of(snapshot)
 }
 
+const VIEWS: [(&str, View); 6] = [
+    ("overview", View::Overview),
+    ("configuration", View::Configuration),
+    ("compare", View::Compare),
+    ("cells", View::Cells),
+    ("resources", View::Resources),
+    ("log", View::Log),
+];
+
+fn in_view(mut state: State, view: View) -> State {
+    state.view = view;
+    state
+}
+
+/// The picture held still while the run went on for half a minute.
+fn frozen(view: View) -> State {
+    let mut state = in_view(state_of(snapshot()), view);
+    press(&mut state, "f");
+    let mut later = snapshot();
+    later.at = UnixMs(NOW.0 + 30_000);
+    update(&mut state, Msg::Tick(later.at));
+    show(&mut state, later);
+    state
+}
+
+/// Another console drives; this one has asked for control, or has been asked for it.
+fn control(number: u32, asked: u32) -> State {
+    let mut snapshot = snapshot();
+    snapshot.control.asked = Some((asked, UnixMs(NOW.0 + 25_000)));
+    let mut state = state_of(snapshot);
+    state.number = number;
+    state
+}
+
+fn watching(view: View) -> State {
+    let mut state = in_view(state_of(snapshot()), view);
+    state.number = 2;
+    state
+}
+
+/// A run that has nothing yet but its name.
+fn empty() -> Snapshot {
+    let mut snapshot = setting_up();
+    snapshot.configurations.clear();
+    snapshot.resources.clear();
+    snapshot.queue.clear();
+    snapshot.recent.clear();
+    snapshot
+}
+
+/// Things of every state and owner, with all that can be known of them.
+fn with_things(mut snapshot: Snapshot) -> Snapshot {
+    let folder = "/var/tmp/rampdeck/e002-1130-a7f3";
+    for (at, thing) in snapshot.resources.iter_mut().enumerate() {
+        thing.configuration = [None, Some("D1"), Some("R1"), None, None][at].map(id);
+        thing.path = [None, None, None, Some(format!("{folder}/data").into()), None][at].clone();
+        thing.port = [None, Some(5_501), Some(5_502), Some(5_433), None][at];
+        thing.process = (at < 4).then(|| ProcessIdentity { pid: 4_240, start: 7 });
+    }
+    snapshot.resources[2].state = ResourceState::Gone;
+    let mut database = snapshot.resources[1].clone();
+    (database.kind, database.id) = (ResourceKind::Database, "shop_d1".to_owned());
+    database.state = ResourceState::Intended;
+    snapshot.resources.push(database);
+    snapshot
+}
+
+/// More events and ended cells than any screen has rows.
+fn long() -> State {
+    let mut snapshot = with_things(snapshot());
+    let some = snapshot.recent.clone();
+    for at in 0..60 {
+        let mut event = some[usize::try_from(at % 6).unwrap()].clone();
+        event.seq = 46 + at;
+        if let EventKind::CellEnded { cell, .. } = &mut event.kind {
+            *cell = crate::model::CellId::new(format!("R1-{at:03}"));
+        }
+        snapshot.recent.push(event);
+    }
+    let ramp = RampStatus { to: 2_000.0, step: 3, of: 8, next_at: NOW };
+    snapshot.configurations[0].ramp = Some(ramp);
+    state_of(snapshot)
+}
+
+/// Every view, of runs in every state.
+fn view_states() -> Vec<(String, State)> {
+    let mut states = Vec::new();
+    for (name, view) in VIEWS {
+        let mut add = |what: &str, state: State| {
+            states.push((format!("{name} {what}"), in_view(state, view)));
+        };
+        let mut marked = long();
+        marked.looks.cell = 7;
+        marked.looks.resource = 3;
+        marked.looks.log.up = 9;
+        marked.looks.log.search = "D1".into();
+        add("running", state_of(snapshot()));
+        add("frozen", frozen(view));
+        add("empty", state_of(empty()));
+        add("blank", blank_state());
+        add("lost", lost());
+        add("watching", watching(view));
+        add("control wanted", control(1, 2));
+        add("control asked", control(2, 2));
+        add("deciding", deciding());
+        add("tearing down", in_view(tearing_down(false), view));
+        add("long", long());
+        add("marked", marked);
+    }
+    states
+}
+
 /// Every kind of screen.
-fn states() -> Vec<(&'static str, State)> {
+fn states() -> Vec<(String, State)> {
+    let mut states = dialogs();
+    states.extend(view_states());
+    states
+}
+
+fn dialogs() -> Vec<(String, State)> {
     let mut help = deciding();
     press(&mut help, "esc ? down down");
     let mut marked = deciding();
     press(&mut marked, "2");
     let mut hidden = deciding();
     press(&mut hidden, "esc");
-    vec![
+    [
         ("blank", blank_state()),
         ("setting up", state_of(setting_up())),
         ("running", state_of(snapshot())),
@@ -130,6 +256,8 @@ fn states() -> Vec<(&'static str, State)> {
         ("lost", lost()),
         ("ended", ended()),
     ]
+    .map(|(name, state)| (name.to_owned(), state))
+    .to_vec()
 }
 
 macro_rules! looks {
@@ -181,6 +309,104 @@ fn the_end_of_a_run_looks_as_agreed() {
     looks!("lost_120x36", lost(), (120, 36));
 }
 
+const SIZES: [(u16, u16); 4] = [(60, 15), (80, 24), (120, 36), (200, 50)];
+
+/// The views whose looks are agreed here; those with charts have tests of their own too.
+#[test]
+fn every_view_looks_as_agreed() {
+    for (name, view) in VIEWS.into_iter().skip(3) {
+        for size in SIZES {
+            let mut state = in_view(state_of(with_things(snapshot())), view);
+            (state.looks.cell, state.looks.resource) = (1, 5);
+            let name = format!("{name}_{}x{}", size.0, size.1);
+            insta::assert_snapshot!(name, text(&state, size));
+        }
+        let deciding = in_view(deciding(), view);
+        insta::assert_snapshot!(format!("{name}_deciding_80x24"), text(&deciding, (80, 24)));
+        let frozen = frozen(view);
+        insta::assert_snapshot!(format!("{name}_frozen_80x24"), text(&frozen, (80, 24)));
+        let lost = in_view(lost(), view);
+        insta::assert_snapshot!(format!("{name}_lost_80x24"), text(&lost, (80, 24)));
+        let empty = in_view(state_of(empty()), view);
+        insta::assert_snapshot!(format!("{name}_empty_60x15"), text(&empty, (60, 15)));
+    }
+    let marked = |view| {
+        let state = view_states().into_iter().find(|(n, _)| *n == format!("{view} marked"));
+        state.unwrap().1
+    };
+    looks!("cells_marked_80x24", marked("cells"), (80, 24));
+    looks!("log_searched_80x24", marked("log"), (80, 24));
+    looks!("ramp_120x36", long(), (120, 36));
+    looks!("ramp_60x15", long(), (60, 15));
+    looks!("resources_teardown_80x24", in_view(tearing_down(false), View::Resources), (80, 24));
+    looks!("control_wanted_80x24", control(1, 2), (80, 24));
+    looks!("control_asked_60x15", control(2, 2), (60, 15));
+    looks!("watching_80x24", watching(View::Overview), (80, 24));
+}
+
+/// A screen whose styles are written below each line: a letter where a style begins, dots where it
+/// goes on. Letters are those of the legend.
+fn styled(state: &State, theme: &Theme, size: (u16, u16)) -> String {
+    let buffer = buffer(state, theme, size);
+    let mut legend: Vec<Style> = Vec::new();
+    let mut text = Vec::new();
+    for (row, cells) in rows(&buffer).iter().zip(buffer.content.chunks(size.0.into())) {
+        text.push(row.clone());
+        let mut last = None;
+        let marks: String = cells
+            .iter()
+            .map(|cell| {
+                let style = cell.style();
+                let at = legend.iter().position(|known| *known == style).unwrap_or_else(|| {
+                    legend.push(style);
+                    legend.len() - 1
+                });
+                let is_same = last.replace(at) == Some(at);
+                let letter = char::from(b'a' + u8::try_from(at).unwrap());
+                if is_same { '.' } else { letter }
+            })
+            .collect();
+        text.push(marks.trim_end_matches('.').to_owned());
+    }
+    for (at, style) in legend.iter().enumerate() {
+        let letter = char::from(b'a' + u8::try_from(at).unwrap());
+        let (fg, bg) = (style.fg.unwrap_or_default(), style.bg.unwrap_or_default());
+        text.push(format!("{letter} {fg} on {bg} {:?}", style.add_modifier));
+    }
+    text.join("\n")
+}
+
+#[test]
+fn every_view_looks_as_agreed_in_every_theme() {
+    let themes = [
+        ("dark", Palette::Dark, false),
+        ("light", Palette::Light, false),
+        ("contrast", Palette::Contrast, false),
+        ("sixteen", Palette::Sixteen, false),
+        ("no_color", Palette::None, false),
+        ("ascii", Palette::None, true),
+    ];
+    for (view_name, view) in VIEWS {
+        for (theme_name, palette, ascii) in themes {
+            let state = in_view(state_of(with_things(snapshot())), view);
+            let shown = styled(&state, &Theme::new(palette, ascii), (120, 36));
+            insta::assert_snapshot!(format!("theme_{theme_name}_{view_name}_120x36"), shown);
+        }
+    }
+}
+
+/// What a theme says is said in symbols and words: without any style the screens are the same.
+#[test]
+fn a_theme_changes_no_character() {
+    for (name, state) in states() {
+        let plain = rows(&buffer(&state, &Theme::new(Palette::None, false), (120, 36)));
+        for palette in [Palette::Sixteen, Palette::Dark, Palette::Light, Palette::Contrast] {
+            let shown = rows(&buffer(&state, &Theme::new(palette, false), (120, 36)));
+            assert_eq!(plain, shown, "{name} {palette:?}");
+        }
+    }
+}
+
 #[test]
 fn ascii_mode_is_ascii_and_looks_as_agreed() {
     let theme = Theme::new(Palette::None, true);
@@ -221,7 +447,7 @@ fn figures(buffer: &Buffer) -> BTreeSet<String> {
 
 #[test]
 fn at_any_size_every_figure_is_whole() {
-    let theme = Theme::new(Palette::Many, false);
+    let theme = Theme::new(Palette::Dark, false);
     for (name, state) in states() {
         // With more columns than anything needs, each height shows another layout in whole.
         let mut whole = BTreeSet::new();
@@ -245,7 +471,7 @@ fn a_storm_of_sizes_and_wide_names_draws() {
     snapshot.configurations[0].title = "오로라 서버리스 데이터베이스 구성".into();
     snapshot.configurations[1].title = "e\u{301}\u{200d}\u{7}\u{1b}[31m control".into();
     let mut state = state_of(snapshot.clone());
-    let theme = Theme::new(Palette::Many, false);
+    let theme = Theme::new(Palette::Dark, false);
     let mut random: u64 = 42;
     for _ in 0..300 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
