@@ -162,7 +162,7 @@ fn things(snapshot: &Snapshot) -> Vec<String> {
             thing.kind.words().to_owned(),
             thing.id.clone(),
             item.state.clone(),
-            thing.since.rfc3339(),
+            item.since.rfc3339(),
             item.per_hour.unwrap_or_default(),
             thing.process.map(|process| process.pid.to_string()).unwrap_or_default(),
             thing.port.map(|port| port.to_string()).unwrap_or_default(),

@@ -87,7 +87,7 @@ impl Palette {
                 on_black([LightGreen, LightYellow, LightRed, LightCyan], Color::Gray, White, Black)
             }
             Self::Dark => of([78, 214, 203, 75].map(Indexed)),
-            Self::Light => of([22, 130, 124, 25].map(Indexed)),
+            Self::Light => of([22, 94, 124, 25].map(Indexed)),
             Self::Contrast => {
                 let bright = [120, 226, 217, 159].map(Indexed);
                 on_black(bright, Indexed(252), Indexed(231), Indexed(16))
@@ -288,7 +288,7 @@ mod tests {
         };
         // Black and the greys that terminals take for dark; white and a grey that is nearly white.
         let cases: [(Palette, &[u8], f64); 3] = [
-            (Palette::Dark, &[16, 234, 236], 4.5),
+            (Palette::Dark, &[16, 234, 235], 4.5),
             (Palette::Light, &[231, 255], 4.5),
             (Palette::Contrast, &[16], 7.0),
         ];

@@ -8,7 +8,7 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use crate::model::{Basis, Load, Money, QueuedCell, Snapshot};
+use crate::model::{Basis, Load, Money, QueuedCell, Snapshot, Verdict};
 
 use super::{
     super::{record::EndedCell, state::State, theme::Theme},
@@ -29,15 +29,14 @@ const WAITING: [Column; 8] = [
     Column { head: "+ USD", rank: 2, kind: Kind::Right },
     Column { head: "asked by", rank: 5, kind: Kind::Left },
 ];
-const ENDED: [Column; 8] = [
+const ENDED: [Column; 7] = [
     Column { head: "", rank: 0, kind: Kind::Left },
     Column { head: "", rank: 0, kind: Kind::Left },
     Column { head: "load", rank: 3, kind: Kind::Left },
     Column { head: "stage", rank: 6, kind: Kind::Left },
     Column { head: "verdict", rank: 1, kind: Kind::Left },
     Column { head: "ok/s", rank: 2, kind: Kind::Right },
-    Column { head: "why", rank: 4, kind: Kind::Left },
-    Column { head: "tail", rank: 5, kind: Kind::Free },
+    Column { head: "why, and who made the tail", rank: 4, kind: Kind::Free },
 ];
 
 /// Rows that the running cells leave to the rest.
@@ -113,12 +112,17 @@ fn queue_title(snapshot: &Snapshot, theme: &Theme, width: usize) -> Line<'static
         Basis::Simulated => " simulated",
         Basis::Measured | Basis::Estimated => "",
     };
-    let parts = vec![
+    let mut parts = vec![
         Part::new(0, format!("QUEUE  {count}"), theme.strong),
         Part::new(2, format!("about {} of cells", about_s(takes(&snapshot.queue))), theme.plain),
         Part::new(1, format!("+ {} USD{basis}", money(spends)), theme.plain)
             .or(format!("+ {} USD", money(spends))),
     ];
+    let projected = snapshot.cost.projected;
+    if projected > Money::ZERO {
+        let text = format!("{} USD at the plan's end", money(projected));
+        parts.push(Part::new(3, text, theme.plain));
+    }
     line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
 }
 
@@ -212,9 +216,15 @@ fn ended_row(cell: &EndedCell, mark: bool, theme: &Theme) -> Vec<Entry> {
         Entry::new(cell.stage.clone(), theme.dim),
         Entry::new(cell.verdict.to_string(), verdict_style(cell.verdict, theme)),
         Entry::new(rate(cell.tps.succeeded), theme.plain),
-        Entry::new(cell.why.clone(), theme.plain),
-        Entry::new(cell.tail.clone(), theme.dim),
+        Entry::new(reason(cell, theme), theme.plain),
     ]
+}
+
+/// Why a cell did not pass, and where its tail came from.
+fn reason(cell: &EndedCell, theme: &Theme) -> String {
+    let why = if cell.verdict == Verdict::Pass { "" } else { cell.why.as_str() };
+    let known = [why, cell.tail.as_str()].into_iter().filter(|text| !text.is_empty());
+    known.collect::<Vec<_>>().join(theme.symbols.dot)
 }
 
 /// A load as panes write it.

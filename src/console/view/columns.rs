@@ -47,11 +47,6 @@ impl Entry {
     pub(super) fn new(text: impl Into<String>, style: Style) -> Self {
         Self { text: clean(&text.into()), style }
     }
-
-    /// No entry.
-    pub(super) fn none() -> Self {
-        Self { text: String::new(), style: Style::new() }
-    }
 }
 
 /// A list as lines.
@@ -121,7 +116,7 @@ fn one_line(
         let text = match columns[*at].kind {
             Kind::Left => pad(&entry.text, *widest),
             Kind::Right => pad_left(&entry.text, *widest),
-            Kind::Free => words(&entry.text, width.saturating_sub(used), symbols),
+            Kind::Free => cut(&entry.text, width.saturating_sub(used), symbols),
         };
         used += text.width();
         spans.push(Span::styled(text, entry.style));
@@ -129,8 +124,18 @@ fn one_line(
     Line::from(spans)
 }
 
+/// Free text cut between words; of a path its end stays, which tells it from others.
+fn cut(text: &str, width: usize, symbols: &Symbols) -> String {
+    if text.width() <= width || !text.contains('/') || text.contains(' ') {
+        return words(text, width, symbols);
+    }
+    let ends = text.match_indices('/').map(|(at, _)| &text[at..]);
+    let mut ends = ends.map(|end| format!("{}{end}", symbols.ellipsis));
+    ends.find(|end| end.width() <= width).unwrap_or_else(|| words(text, width, symbols))
+}
+
 /// The lines around the marked one that fit into so many rows, with a word about those that do
-/// not. Lines of `heads` belong to the line after them: they are shown with it.
+/// not.
 pub(super) fn around(
     lines: Vec<Line<'static>>,
     marked: usize,
@@ -168,7 +173,7 @@ mod tests {
             Column { head: "why", rank: 2, kind: Kind::Free },
         ];
         let entry = |text: &str| Entry::new(text, Style::new());
-        let row = |cell, ok, why| vec![entry(cell), entry(ok), Entry::none(), entry(why)];
+        let row = |cell, ok, why| vec![entry(cell), entry(ok), entry(""), entry(why)];
         let rows = [row("D1-001", "6,416", "p99 178.7 ms of 100"), row("오로라", "9", "")];
         let theme = Theme::new(Palette::None, false);
         let laid = lay(&columns, &rows, &theme, width);
@@ -185,6 +190,16 @@ mod tests {
         assert_eq!(laid(16), ["cell     ok/s", "D1-001  6,416", "오로라      9"]);
         assert_eq!(laid(8), ["cell", "D1-001", "오로라"]);
         assert_eq!(laid(5), ["", "", ""]);
+    }
+
+    #[test]
+    fn of_a_long_path_the_end_is_shown() {
+        let symbols = Theme::new(Palette::None, false).symbols;
+        let cut = |width| cut("/var/lib/run-7/data", width, &symbols);
+        assert_eq!(cut(19), "/var/lib/run-7/data");
+        assert_eq!(cut(18), "…/lib/run-7/data");
+        assert_eq!(cut(6), "…/data");
+        assert_eq!(cut(5), "…");
     }
 
     #[test]

@@ -219,7 +219,12 @@ pub(super) fn views(state: &State, theme: &Theme, width: usize) -> Line<'static>
             let name = format!("{} {name}", theme.symbols.marker);
             left.push(Part::new(2, name, theme.selected));
         } else if let Some(key) = state.keymap.key_for(state.view.layer(), action) {
-            left.push(Part::new(rank, format!("{key} {name}"), theme.dim));
+            let part = Part::new(rank, format!("{key} {name}"), theme.dim);
+            let short = (view == View::Configuration).then(|| format!("{key} config"));
+            left.push(match short {
+                Some(short) => part.or_early(short),
+                None => part,
+            });
             rank += 1;
         }
     }
@@ -274,13 +279,16 @@ pub(super) fn control(state: &State, theme: &Theme, width: usize) -> Option<Line
         parts.push(Part::new(0, " CONTROL asked for", theme.warn));
         let holder = snapshot.control.holder.map(|number| console(state, number));
         let unless = holder.map_or_else(String::new, |holder| format!(" unless {holder} keeps it"));
-        parts.push(Part::new(1, format!("yours in {left}{unless}"), theme.strong).or(left));
+        parts.push(
+            Part::new(1, format!("yours in {left}{unless}"), theme.strong)
+                .or(format!("yours in {left}")),
+        );
     } else {
         let who = console(state, asks);
         let style = if holds { theme.warn } else { theme.accent };
         parts.push(Part::new(0, " CONTROL", style));
         let text = format!("{who} asks for it, gets it in {left}");
-        parts.push(Part::new(1, text, theme.strong).or(format!("asked, goes in {left}")));
+        parts.push(Part::new(1, text, theme.strong).or_early(format!("{who} gets it in {left}")));
         if holds {
             let (give, keep) = (key(Action::GiveControl), key(Action::KeepControl));
             parts.extend(give.map(|key| Part::new(3, format!("{key} gives"), theme.strong)));

@@ -30,7 +30,8 @@ pub(super) fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Re
     let mut lines = vec![title(record, look, shown.len(), theme, width)];
     let rows = usize::from(area.height) - 1;
     if shown.is_empty() && rows > 0 {
-        lines.push(Line::styled("no such line", theme.dim));
+        let text = if record.events().is_empty() { "nothing yet" } else { "no such line" };
+        lines.push(Line::styled(text, theme.dim));
     }
     lines.extend(newest(&shown, look.up, theme, width, rows));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area };

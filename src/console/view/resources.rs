@@ -23,10 +23,10 @@ use super::{
 
 const COLUMNS: [Column; 7] = [
     Column { head: "", rank: 0, kind: Kind::Left },
-    Column { head: "for", rank: 2, kind: Kind::Left },
+    Column { head: "of", rank: 2, kind: Kind::Left },
     Column { head: "kind", rank: 4, kind: Kind::Left },
     Column { head: "state", rank: 1, kind: Kind::Left },
-    Column { head: "for the last", rank: 5, kind: Kind::Right },
+    Column { head: "age", rank: 5, kind: Kind::Right },
     Column { head: "USD/h", rank: 3, kind: Kind::Right },
     Column { head: "name", rank: 0, kind: Kind::Free },
 ];
@@ -43,6 +43,8 @@ pub(in crate::console) struct Item<'a> {
     pub per_hour: Option<String>,
     /// Its state in words, in a teardown with the reason.
     pub state: String,
+    /// When it came into that state.
+    pub since: UnixMs,
 }
 
 /// What the run has made: by configuration, then what all share; what is gone comes last.
@@ -55,21 +57,21 @@ pub(in crate::console) fn items(snapshot: &Snapshot) -> Vec<Item<'_>> {
     };
     let mut resources: Vec<&Resource> = snapshot.resources.iter().collect();
     resources.sort_by_key(|resource| {
-        let gone = resource.state == ResourceState::Gone;
-        (gone, place(&resource.configuration), Reverse(resource.kind))
+        (is_gone(resource, snapshot), place(&resource.configuration), Reverse(resource.kind))
     });
     let mut priced: Vec<&ConfigurationId> = Vec::new();
     let mut items = Vec::new();
     for resource in resources {
         let owner = resource.configuration.as_ref();
         let mut per_hour = None;
-        if let Some(id) = owner.filter(|id| !priced.contains(id)) {
+        if let Some(id) = owner.filter(|id| !priced.contains(id) && !is_gone(resource, snapshot)) {
             priced.push(id);
             let status = snapshot.configurations.iter().find(|status| status.id == *id);
             per_hour = status.map(|status| money(status.per_hour));
         }
         let owner = owner.map_or("all", |id| id.as_str());
-        items.push(Item { resource, owner, per_hour, state: state_of(resource, snapshot) });
+        let since = in_teardown(resource, snapshot).map_or(resource.since, |item| item.since);
+        items.push(Item { resource, owner, per_hour, state: state_of(resource, snapshot), since });
     }
     items
 }
@@ -85,6 +87,11 @@ fn state_of(resource: &Resource, snapshot: &Snapshot) -> String {
         ResourceState::Gone => "gone",
     }
     .to_owned()
+}
+
+fn is_gone(resource: &Resource, snapshot: &Snapshot) -> bool {
+    let gone = in_teardown(resource, snapshot).is_some_and(|item| item.gone);
+    gone || resource.state == ResourceState::Gone
 }
 
 fn in_teardown<'a>(resource: &Resource, snapshot: &'a Snapshot) -> Option<&'a TeardownItem> {
@@ -142,7 +149,8 @@ fn list(
 
 fn entries(item: &Item<'_>, mark: bool, now: UnixMs, theme: &Theme) -> Vec<Entry> {
     let resource = item.resource;
-    let gone = resource.state == ResourceState::Gone;
+    let word = item.state.split(':').next().unwrap_or_default();
+    let gone = word == "gone";
     let plain = if gone { theme.dim } else { theme.plain };
     let name = match (mark, gone) {
         (true, _) => theme.selected,
@@ -150,21 +158,20 @@ fn entries(item: &Item<'_>, mark: bool, now: UnixMs, theme: &Theme) -> Vec<Entry
         (false, false) => theme.strong,
     };
     let symbol = if mark { theme.symbols.marker } else { " " };
-    let word = item.state.split(':').next().unwrap_or_default();
     vec![
         Entry::new(symbol, name),
         Entry::new(item.owner, plain),
         Entry::new(resource.kind.words(), plain),
         Entry::new(word, state_style(word, theme)),
-        Entry::new(age(resource, now), plain),
+        Entry::new(age(item.since, now), plain),
         Entry::new(item.per_hour.clone().unwrap_or_default(), plain),
         Entry::new(resource.id.clone(), name),
     ]
 }
 
 /// How long it has been in its state.
-pub(in crate::console) fn age(resource: &Resource, now: UnixMs) -> String {
-    about(Duration::from_millis(now.0.saturating_sub(resource.since.0)).as_secs())
+fn age(since: UnixMs, now: UnixMs) -> String {
+    about(Duration::from_millis(now.0.saturating_sub(since.0)).as_secs())
 }
 
 /// The words are those of a teardown's lines, and our own.
@@ -180,18 +187,28 @@ fn state_style(word: &str, theme: &Theme) -> Style {
 /// All that is known of the marked line.
 fn details(item: &Item<'_>, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     let resource = item.resource;
-    let mut facts = vec![format!("{} {}", resource.kind.words(), resource.id)];
+    let kind = resource.kind.words();
+    let name = if resource.id.starts_with(kind) || kind.ends_with(&resource.id) {
+        resource.id.clone()
+    } else {
+        format!("{kind} {}", resource.id)
+    };
+    let mut facts = vec![name];
     if let Some(process) = resource.process {
         facts.push(format!("process {}", process.pid));
     }
     if let Some(port) = resource.port {
         facts.push(format!("port {port}"));
     }
-    facts.push(format!("since {} UTC", resource.since.time_of_day()));
-    facts.push(item.state.clone());
+    // A teardown's state has its reason after a colon.
+    let (word, why) = item.state.split_once(':').unwrap_or((item.state.as_str(), ""));
+    facts.push(format!("{word} since {}", item.since.time_of_day()));
+    facts.extend(Some(why.trim().to_owned()).filter(|why| !why.is_empty()));
     let path = resource.path.as_ref().map(|path| path.display().to_string());
     facts.extend(path.filter(|path| *path != resource.id).map(|path| format!("at {path}")));
     if !resource.note.is_empty() {
+        // The note may say the same.
+        facts.retain(|fact| !resource.note.contains(fact.as_str()));
         facts.push(resource.note.clone());
     }
     let text = facts.join(theme.symbols.dot);
@@ -203,8 +220,7 @@ fn details(item: &Item<'_>, theme: &Theme, width: usize) -> Vec<Line<'static>> {
 
 /// What all of it costs an hour, and what a teardown has left.
 fn total(snapshot: &Snapshot, theme: &Theme, width: usize) -> Line<'static> {
-    let exist =
-        snapshot.resources.iter().filter(|resource| resource.state != ResourceState::Gone).count();
+    let exist = snapshot.resources.iter().filter(|resource| !is_gone(resource, snapshot)).count();
     let basis = match snapshot.cost.basis {
         Basis::Simulated => " simulated",
         Basis::Measured | Basis::Estimated => "",

@@ -7,22 +7,16 @@ use ratatui::{
     style::{Color, Style},
 };
 
-use crate::{
-    console::{
-        fixture::{
-            NOW, RUN, blank_state, decision, id, press, setting_up, show, snapshot, state_of,
-            teardown, type_text,
-        },
-        state::{State, View},
-        theme::{Palette, Theme},
-        update::{Msg, update},
-    },
-    link::ServerFrame,
-    model::{
-        ConfigurationState, Event, EventKind, ProcessIdentity, RampStatus, ResourceKind,
-        ResourceState, RunState, Snapshot, UnixMs,
-    },
+use crate::console::{
+    fixture::{press, setting_up, show, snapshot, state_of},
+    state::{State, View},
+    theme::{Palette, Theme},
 };
+
+use states::*;
+
+mod random;
+mod states;
 
 fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -40,224 +34,6 @@ fn rows(buffer: &Buffer) -> Vec<String> {
 
 fn text(state: &State, size: (u16, u16)) -> String {
     rows(&buffer(state, &Theme::new(Palette::Dark, false), size)).join("\n")
-}
-
-fn deciding() -> State {
-    let mut snapshot = snapshot();
-    snapshot.decision = Some(decision());
-    state_of(snapshot)
-}
-
-fn tearing_down(ended: bool) -> State {
-    let mut snapshot = snapshot();
-    snapshot.state = RunState::TearingDown;
-    snapshot.teardown = Some(teardown(ended));
-    state_of(snapshot)
-}
-
-fn asked_for_teardown() -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, "T");
-    type_text(&mut state, "e002-11");
-    state
-}
-
-fn ended() -> State {
-    let mut state = tearing_down(true);
-    let (text, folder) = ("2 cells, 1 PASS, 1 FAIL".to_owned(), format!("/var/runs/{RUN}").into());
-    let kind = EventKind::RunEnded { exit_code: 1, text: text.clone(), folder };
-    let event = Box::new(Event { seq: 50, epoch: 1, at: NOW, kind });
-    update(&mut state, Msg::Frame(ServerFrame::Event(event)));
-    update(&mut state, Msg::Frame(ServerFrame::Ended { exit_code: 1, text }));
-    state
-}
-
-fn lost() -> State {
-    let mut state = state_of(snapshot());
-    update(&mut state, Msg::Disconnected { why: "the engine closed the socket".into() });
-    update(&mut state, Msg::Tick(UnixMs(NOW.0 + 12_000)));
-    state
-}
-
-fn form(keys: &str) -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, keys);
-    state
-}
-
-fn refused() -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, "S");
-    let refused = Some("the cell is draining; it ends within 5 s".to_owned());
-    update(&mut state, Msg::Frame(ServerFrame::Reply { id: 1, refused }));
-    state
-}
-
-fn of_count(count: usize) -> Snapshot {
-    let mut snapshot = snapshot();
-    let all = snapshot.configurations.clone();
-    snapshot.configurations = all.into_iter().cycle().take(count).collect();
-    snapshot
-}
-
-fn removed_and_failed() -> State {
-    let mut snapshot = of_count(3);
-    snapshot.configurations[0].state = ConfigurationState::Removed;
-    snapshot.configurations[1].state =
-        ConfigurationState::Failed { why: "gate R1 exited with status 1 (port 5502 taken)".into() };
-    snapshot.configurations[2].state = ConfigurationState::Checking;
-    state_of(snapshot)
-}
-
-const VIEWS: [(&str, View); 6] = [
-    ("overview", View::Overview),
-    ("configuration", View::Configuration),
-    ("compare", View::Compare),
-    ("cells", View::Cells),
-    ("resources", View::Resources),
-    ("log", View::Log),
-];
-
-fn in_view(mut state: State, view: View) -> State {
-    state.view = view;
-    state
-}
-
-/// The picture held still while the run went on for half a minute.
-fn frozen(view: View) -> State {
-    let mut state = in_view(state_of(snapshot()), view);
-    press(&mut state, "f");
-    let mut later = snapshot();
-    later.at = UnixMs(NOW.0 + 30_000);
-    update(&mut state, Msg::Tick(later.at));
-    show(&mut state, later);
-    state
-}
-
-/// Another console drives; this one has asked for control, or has been asked for it.
-fn control(number: u32, asked: u32) -> State {
-    let mut snapshot = snapshot();
-    snapshot.control.asked = Some((asked, UnixMs(NOW.0 + 25_000)));
-    let mut state = state_of(snapshot);
-    state.number = number;
-    state
-}
-
-fn watching(view: View) -> State {
-    let mut state = in_view(state_of(snapshot()), view);
-    state.number = 2;
-    state
-}
-
-/// A run that has nothing yet but its name.
-fn empty() -> Snapshot {
-    let mut snapshot = setting_up();
-    snapshot.configurations.clear();
-    snapshot.resources.clear();
-    snapshot.queue.clear();
-    snapshot.recent.clear();
-    snapshot
-}
-
-/// Things of every state and owner, with all that can be known of them.
-fn with_things(mut snapshot: Snapshot) -> Snapshot {
-    let folder = "/var/tmp/rampdeck/e002-1130-a7f3";
-    for (at, thing) in snapshot.resources.iter_mut().enumerate() {
-        thing.configuration = [None, Some("D1"), Some("R1"), None, None][at].map(id);
-        thing.path = [None, None, None, Some(format!("{folder}/data").into()), None][at].clone();
-        thing.port = [None, Some(5_501), Some(5_502), Some(5_433), None][at];
-        thing.process = (at < 4).then(|| ProcessIdentity { pid: 4_240, start: 7 });
-    }
-    snapshot.resources[2].state = ResourceState::Gone;
-    let mut database = snapshot.resources[1].clone();
-    (database.kind, database.id) = (ResourceKind::Database, "shop_d1".to_owned());
-    database.state = ResourceState::Intended;
-    snapshot.resources.push(database);
-    snapshot
-}
-
-/// More events and ended cells than any screen has rows.
-fn long() -> State {
-    let mut snapshot = with_things(snapshot());
-    let some = snapshot.recent.clone();
-    for at in 0..60 {
-        let mut event = some[usize::try_from(at % 6).unwrap()].clone();
-        event.seq = 46 + at;
-        if let EventKind::CellEnded { cell, .. } = &mut event.kind {
-            *cell = crate::model::CellId::new(format!("R1-{at:03}"));
-        }
-        snapshot.recent.push(event);
-    }
-    let ramp = RampStatus { to: 2_000.0, step: 3, of: 8, next_at: NOW };
-    snapshot.configurations[0].ramp = Some(ramp);
-    state_of(snapshot)
-}
-
-/// Every view, of runs in every state.
-fn view_states() -> Vec<(String, State)> {
-    let mut states = Vec::new();
-    for (name, view) in VIEWS {
-        let mut add = |what: &str, state: State| {
-            states.push((format!("{name} {what}"), in_view(state, view)));
-        };
-        let mut marked = long();
-        marked.looks.cell = 7;
-        marked.looks.resource = 3;
-        marked.looks.log.up = 9;
-        marked.looks.log.search = "D1".into();
-        add("running", state_of(snapshot()));
-        add("frozen", frozen(view));
-        add("empty", state_of(empty()));
-        add("blank", blank_state());
-        add("lost", lost());
-        add("watching", watching(view));
-        add("control wanted", control(1, 2));
-        add("control asked", control(2, 2));
-        add("deciding", deciding());
-        add("tearing down", in_view(tearing_down(false), view));
-        add("long", long());
-        add("marked", marked);
-    }
-    states
-}
-
-/// Every kind of screen.
-fn states() -> Vec<(String, State)> {
-    let mut states = dialogs();
-    states.extend(view_states());
-    states
-}
-
-fn dialogs() -> Vec<(String, State)> {
-    let mut help = deciding();
-    press(&mut help, "esc ? down down");
-    let mut marked = deciding();
-    press(&mut marked, "2");
-    let mut hidden = deciding();
-    press(&mut hidden, "esc");
-    [
-        ("blank", blank_state()),
-        ("setting up", state_of(setting_up())),
-        ("running", state_of(snapshot())),
-        ("one", state_of(of_count(1))),
-        ("three", removed_and_failed()),
-        ("eight", state_of(of_count(8))),
-        ("decision", deciding()),
-        ("decision marked", marked),
-        ("decision hidden", hidden),
-        ("form", form("s")),
-        ("form wrong", form("s tab 0 tab ctrl-u enter")),
-        ("rate", form("r")),
-        ("refused", refused()),
-        ("teardown asked", asked_for_teardown()),
-        ("teardown", tearing_down(false)),
-        ("teardown ended", tearing_down(true)),
-        ("help", help),
-        ("lost", lost()),
-        ("ended", ended()),
-    ]
-    .map(|(name, state)| (name.to_owned(), state))
-    .to_vec()
 }
 
 macro_rules! looks {
@@ -437,31 +213,49 @@ fn figures(buffer: &Buffer) -> BTreeSet<String> {
         for word in row.split(edge) {
             // How many lines are out of sight is not a figure of the run.
             let counts = word.starts_with('+') || word.contains('x');
-            if word.contains(|c: char| c.is_ascii_digit()) && !counts {
-                figures.insert(word.to_owned());
+            // Of a long path only the end is shown: its names are whole.
+            let rate = word.trim_end_matches("/s").trim_end_matches("/h");
+            let is_path = rate.contains('/') && rate.contains(char::is_alphabetic);
+            for word in word.split(|c| is_path && matches!(c, '/' | '…')) {
+                if word.contains(|c: char| c.is_ascii_digit()) && !counts {
+                    figures.insert(word.to_owned());
+                }
             }
         }
     }
     figures
 }
 
-#[test]
-fn at_any_size_every_figure_is_whole() {
+/// Checks that what is drawn at each size has no figure that a screen with room for all has not.
+fn assert_whole(name: &str, state: &State, sizes: impl Iterator<Item = (u16, u16)>) {
     let theme = Theme::new(Palette::Dark, false);
-    for (name, state) in states() {
-        // With more columns than anything needs, each height shows another layout in whole.
-        let mut whole = BTreeSet::new();
-        for height in 1..=60 {
-            whole.extend(figures(&buffer(&state, &theme, (420, height))));
+    // With more columns than anything needs, each height shows another layout in whole.
+    let mut whole = BTreeSet::new();
+    for height in (1..=40).chain([45, 50, 60, 90, 130]) {
+        whole.extend(figures(&buffer(state, &theme, (420, height))));
+    }
+    for size in sizes.chain([(80, 24), (60, 15), (110, 30), (24, 6), (200, 50)]) {
+        for figure in figures(&buffer(state, &theme, size)) {
+            // A count of rows in "make me larger".
+            let rows = figure.parse::<u16>().is_ok_and(|rows| rows < 60);
+            assert!(whole.contains(&figure) || rows, "{name} at {size:?}: {figure}");
         }
+    }
+}
+
+#[test]
+fn at_any_size_every_figure_of_a_dialog_is_whole() {
+    for (name, state) in dialogs() {
         let sizes = (1..=140).step_by(3).flat_map(|w| (1..=45).step_by(4).map(move |h| (w, h)));
-        for size in sizes.chain([(80, 24), (60, 15), (110, 30), (24, 6), (200, 50)]) {
-            for figure in figures(&buffer(&state, &theme, size)) {
-                // A count of rows in "make me larger".
-                let rows = figure.parse::<u16>().is_ok_and(|rows| rows < 60);
-                assert!(whole.contains(&figure) || rows, "{name} at {size:?}: {figure}");
-            }
-        }
+        assert_whole(&name, &state, sizes);
+    }
+}
+
+#[test]
+fn at_any_size_every_figure_of_a_view_is_whole() {
+    for (name, state) in view_states() {
+        let sizes = (1..=140).step_by(9).flat_map(|w| (1..=45).step_by(6).map(move |h| (w, h)));
+        assert_whole(&name, &state, sizes);
     }
 }
 
