@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::console::Tone;
 
 /// A terminal operator console for OLTP capacity experiments.
 #[derive(Parser)]
@@ -162,6 +164,9 @@ pub struct ScreenArgs {
     /// Draw without colours; NO_COLOR in the environment says the same
     #[arg(long)]
     pub no_color: bool,
+    /// What the colours are to be read on
+    #[arg(long, value_enum, value_name = "THEME", env = "RAMPDECK_THEME", default_value_t)]
+    pub theme: ThemeName,
     /// The keys: default, vim, or a file that changes what it names (./vim for one of that name);
     /// RAMPDECK_KEYMAP in the environment says the same
     #[arg(long, value_name = "NAME|FILE")]
@@ -173,6 +178,28 @@ impl ScreenArgs {
     pub fn keymap(&self) -> Option<PathBuf> {
         let environment = || std::env::var_os("RAMPDECK_KEYMAP").filter(|value| !value.is_empty());
         self.keymap.clone().or_else(|| environment().map(PathBuf::from))
+    }
+}
+
+/// The themes by their names.
+#[derive(ValueEnum, Clone, Copy, Debug, Default)]
+pub enum ThemeName {
+    /// For a terminal with a dark background
+    #[default]
+    Dark,
+    /// For a terminal with a light background
+    Light,
+    /// White and bright colours on black, nothing dimmed
+    Contrast,
+}
+
+impl From<ThemeName> for Tone {
+    fn from(name: ThemeName) -> Self {
+        match name {
+            ThemeName::Dark => Self::Dark,
+            ThemeName::Light => Self::Light,
+            ThemeName::Contrast => Self::Contrast,
+        }
     }
 }
 

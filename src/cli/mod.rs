@@ -185,6 +185,7 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
         build: crate::engine::build().to_owned(),
         keymap: screen.keymap(),
         no_color: screen.no_color,
+        tone: screen.theme.into(),
         ascii: screen.ascii,
     };
     match crate::console::run(options).await? {

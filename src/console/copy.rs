@@ -1,19 +1,188 @@
 //! The figures of a view as text for the clipboard: a table with tabs, which a spreadsheet takes.
 
-use super::state::State;
+use crate::model::{
+    Class, ClassLatency, ConfigurationStatus, Level, Load, PerClass, Snapshot, Tps, Verdict,
+};
 
-/// What the view that is shown has to give; `None` where it has nothing yet.
+use super::{
+    record::EndedCell,
+    state::{State, View},
+    view::{log, resources},
+};
+
+/// What the view that is shown has to give, a head line first; `None` where it has nothing yet.
 pub(super) fn text(state: &State) -> Option<String> {
     let snapshot = state.shown()?;
-    let mut lines = vec!["configuration\toffered/s\tachieved/s\tsucceeded/s".to_owned()];
-    for status in &snapshot.configurations {
-        let tps = match (&status.cell, &status.last) {
-            (Some(cell), _) => cell.tps,
-            (None, Some(last)) => last.tps,
+    let lines = match state.view {
+        View::Overview => configurations(snapshot.configurations.iter()),
+        View::Configuration => configurations(snapshot.configurations.get(state.selected)),
+        View::Compare => cells(state),
+        View::Cells => [queue(snapshot), cells(state)].concat(),
+        View::Resources => things(snapshot),
+        View::Log => events(state),
+    };
+    (lines.len() > 1).then(|| lines.join("\n"))
+}
+
+/// Cells of a line with tabs between them; what came from elsewhere keeps to its own cell.
+fn row(cells: impl IntoIterator<Item = String>) -> String {
+    let own = |cell: String| cell.replace(['\t', '\n', '\r'], " ");
+    cells.into_iter().map(own).collect::<Vec<_>>().join("\t")
+}
+
+fn words(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
+}
+
+fn figure(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn figure_or_none(value: Option<f64>) -> String {
+    value.map(figure).unwrap_or_default()
+}
+
+fn rates(tps: Tps) -> [String; 3] {
+    [tps.offered, tps.achieved, tps.succeeded].map(figure)
+}
+
+const RATES: [&str; 3] = ["offered/s", "achieved/s", "succeeded/s"];
+
+/// Heads of the columns of [`latencies`].
+fn latency_heads() -> Vec<String> {
+    let heads = |class: Class| ["p95", "p99"].map(|name| format!("{} {name} ms", class.words()));
+    Class::ALL.into_iter().flat_map(heads).collect()
+}
+
+fn latencies(classes: &PerClass<ClassLatency>) -> Vec<String> {
+    let both = |class: Class| [classes[class].p95_ms, classes[class].p99_ms].map(figure_or_none);
+    Class::ALL.into_iter().flat_map(both).collect()
+}
+
+/// Every configuration's running cell, or else its last one; one without any has no line.
+fn configurations<'a>(all: impl IntoIterator<Item = &'a ConfigurationStatus>) -> Vec<String> {
+    let mut head = words(&["configuration", "cell", "load"]);
+    head.extend(words(&RATES));
+    head.extend(latency_heads());
+    head.extend(words(&["connection wait p99 ms", "verdict"]));
+    let mut lines = vec![row(head)];
+    for status in all {
+        let (cell, load, tps, classes, wait, verdict) = match (&status.cell, &status.last) {
+            (Some(cell), _) => {
+                let wait = cell.connection_wait_p99_ms;
+                (&cell.id, cell.load, cell.tps, &cell.classes, wait, "running".to_owned())
+            }
+            (None, Some(last)) => {
+                let (wait, verdict) = (last.connection_wait_p99_ms, last.verdict.to_string());
+                (&last.id, last.load, last.tps, &last.classes, wait, verdict)
+            }
             (None, None) => continue,
         };
-        let figures = [tps.offered, tps.achieved, tps.succeeded].map(|rate| format!("{rate:.1}"));
-        lines.push(format!("{}\t{}", status.id, figures.join("\t")));
+        lines.push(cell_row(
+            [status.id.to_string(), cell.to_string()],
+            load,
+            tps,
+            classes,
+            [figure_or_none(wait), verdict],
+        ));
     }
-    (lines.len() > 1).then(|| lines.join("\n"))
+    lines
+}
+
+fn cell_row<const N: usize>(
+    names: [String; 2],
+    load: Load,
+    tps: Tps,
+    classes: &PerClass<ClassLatency>,
+    rest: [String; N],
+) -> String {
+    let cells = names.into_iter().chain([load.to_string()]).chain(rates(tps));
+    row(cells.chain(latencies(classes)).chain(rest))
+}
+
+/// The cells that wait, under a head of their own; nothing where none does.
+fn queue(snapshot: &Snapshot) -> Vec<String> {
+    if snapshot.queue.is_empty() {
+        return Vec::new();
+    }
+    let head =
+        ["configuration", "waits at", "load", "stage", "warm-up s", "measure s", "takes s", "USD"];
+    let mut lines = vec![row(words(&head))];
+    for (at, cell) in snapshot.queue.iter().enumerate() {
+        lines.push(row([
+            cell.configuration.to_string(),
+            (at + 1).to_string(),
+            cell.load.to_string(),
+            cell.stage.clone(),
+            figure(cell.warmup_s),
+            figure(cell.measure_s),
+            figure(cell.takes_s),
+            cell.spends.amount().to_string(),
+        ]));
+    }
+    lines
+}
+
+/// The cells that have ended, the newest first as they are shown.
+fn cells(state: &State) -> Vec<String> {
+    let mut head = words(&["configuration", "cell", "load"]);
+    head.extend(words(&RATES));
+    head.extend(latency_heads());
+    head.extend(words(&["connection wait p99 ms", "verdict", "why", "tail", "stage"]));
+    let mut lines = vec![row(head)];
+    lines.extend(state.shown_record().cells().iter().rev().map(ended));
+    lines
+}
+
+fn ended(cell: &EndedCell) -> String {
+    let verdict: Verdict = cell.verdict;
+    cell_row(
+        [cell.configuration.to_string(), cell.cell.to_string()],
+        cell.load,
+        cell.tps,
+        &cell.classes,
+        [
+            figure_or_none(cell.connection_wait_p99_ms),
+            verdict.to_string(),
+            cell.why.clone(),
+            cell.tail.clone(),
+            cell.stage.clone(),
+        ],
+    )
+}
+
+fn things(snapshot: &Snapshot) -> Vec<String> {
+    let head =
+        ["for", "kind", "name", "state", "since", "USD/h", "process", "port", "path", "note"];
+    let mut lines = vec![row(words(&head))];
+    for item in resources::items(snapshot) {
+        let thing = item.resource;
+        lines.push(row([
+            item.owner.to_owned(),
+            thing.kind.words().to_owned(),
+            thing.id.clone(),
+            item.state.clone(),
+            item.since.rfc3339(),
+            item.per_hour.unwrap_or_default(),
+            thing.process.map(|process| process.pid.to_string()).unwrap_or_default(),
+            thing.port.map(|port| port.to_string()).unwrap_or_default(),
+            thing.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+            thing.note.clone(),
+        ]));
+    }
+    lines
+}
+
+/// The lines of the log that its filter and its search leave.
+fn events(state: &State) -> Vec<String> {
+    let mut lines = vec![row(words(&["time", "level", "what"]))];
+    for event in log::matching(state.shown_record(), &state.looks.log) {
+        let level = match event.kind.level() {
+            Level::Info => "",
+            Level::Warning => "warning",
+            Level::Error => "error",
+        };
+        lines.push(row([event.at.rfc3339(), level.to_owned(), event.kind.text()]));
+    }
+    lines
 }

@@ -31,6 +31,7 @@ use std::{
 
 pub use keymap::KeymapError;
 pub use session::run;
+pub use theme::Tone;
 
 use crate::model::RunId;
 
@@ -45,6 +46,8 @@ pub struct ConsoleOptions {
     pub keymap: Option<PathBuf>,
     /// No colours, whatever the terminal can do; `NO_COLOR` in the environment says the same.
     pub no_color: bool,
+    /// What the colours are to be read on.
+    pub tone: Tone,
     /// Only ASCII characters; a locale without UTF-8 says the same.
     pub ascii: bool,
 }

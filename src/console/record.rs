@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// Events kept for the lines below the panes.
-const EVENTS: usize = 200;
+/// Events kept for the log: a night's, at some hundred bytes each.
+const EVENTS: usize = 2_000;
 /// Ended cells kept for the summary: far more than a plan has.
 const CELLS: usize = 1_000;
 
@@ -197,10 +197,10 @@ mod tests {
         }
         let seqs = |record: &Record| record.events().iter().map(|e| e.seq).collect::<Vec<_>>();
         assert_eq!(seqs(&record), [1, 2, 3]);
-        for seq in 4..=1_000 {
+        for seq in 4..=5_000 {
             record.add_event(event(seq));
         }
         record.add_event(event(5));
-        assert_eq!(seqs(&record), (801..=1_000).collect::<Vec<_>>());
+        assert_eq!(seqs(&record), (3_001..=5_000).collect::<Vec<_>>());
     }
 }

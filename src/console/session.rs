@@ -48,7 +48,7 @@ pub async fn run(options: ConsoleOptions) -> Result<ConsoleExit, ConsoleError> {
     }
     let engine = Engine::connect(&options.socket, &options.build).await?;
     let state = State::new(keymap, options.build.clone(), engine.build.clone(), UnixMs::now());
-    let theme = Theme::detect(options.no_color, options.ascii);
+    let theme = Theme::detect(options.tone, options.no_color, options.ascii);
     let lines = engine.spawn(options.socket, options.build);
     let mut session = Session::take(state, theme, lines).map_err(ConsoleError::Terminal)?;
     session.drive().await

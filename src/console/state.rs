@@ -60,6 +60,20 @@ pub(super) enum View {
     Log,
 }
 
+impl View {
+    /// The layer of the view's own keys.
+    pub(super) const fn layer(self) -> Layer {
+        match self {
+            Self::Overview => Layer::Overview,
+            Self::Configuration => Layer::Configuration,
+            Self::Compare => Layer::Compare,
+            Self::Cells => Layer::Cells,
+            Self::Resources => Layer::Resources,
+            Self::Log => Layer::Log,
+        }
+    }
+}
+
 /// What lies over the view.
 #[derive(Clone, Debug)]
 pub(super) enum Dialog {
@@ -225,12 +239,7 @@ impl State {
             Some(Dialog::Palette(_)) => Layer::Palette,
             None => match self.view {
                 View::Overview if self.ended.is_some() => Layer::Ended,
-                View::Overview => Layer::Overview,
-                View::Configuration => Layer::Configuration,
-                View::Compare => Layer::Compare,
-                View::Cells => Layer::Cells,
-                View::Resources => Layer::Resources,
-                View::Log => Layer::Log,
+                view => view.layer(),
             },
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!  run · what it is                                    stage · clock · engine      header
 //!  budget bar, money, guard                                                        header
+//!  the views and their keys                        frozen, watching                header
 //!  ┌ pane ──────────────┐┌ pane ──────────────┐                                    overview
 //!  └────────────────────┘└────────────────────┘
 //!  the newest events                                                               foot
@@ -18,6 +19,7 @@
 
 mod cells;
 mod chord;
+mod columns;
 mod compare;
 mod configuration;
 mod decision;
@@ -28,12 +30,12 @@ mod forms;
 mod header;
 mod help;
 mod latency;
-mod log;
+pub(in crate::console) mod log;
 mod overview;
 mod palette;
 mod pane;
 mod panel;
-mod resources;
+pub(in crate::console) mod resources;
 mod status;
 mod teardown;
 mod text;
@@ -42,7 +44,6 @@ use ratatui::{
     Frame,
     buffer::Buffer,
     layout::Rect,
-    style::Modifier,
     text::{Line, Span},
     widgets::Paragraph,
 };
@@ -60,10 +61,15 @@ const LEAST_WIDTH: u16 = 24;
 const LEAST_HEIGHT: u16 = 6;
 /// The rows that a dialog leaves to the overview where it can.
 const OVERVIEW_ROWS: u16 = 4;
+/// The rows of a screen that has one for the names of the views; the overview's panes say enough
+/// by themselves where they would be fewer.
+const VIEWS_ROWS: u16 = 10;
+const VIEWS_ROWS_OVERVIEW: u16 = 20;
 
 /// Draws the whole screen.
 pub(super) fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>) {
     let area = frame.area();
+    frame.buffer_mut().set_style(area, theme.base);
     if area.width < LEAST_WIDTH || area.height < LEAST_HEIGHT {
         let parts = vec![
             Part::new(0, format!("make me larger: {LEAST_WIDTH}x{LEAST_HEIGHT}"), theme.plain)
@@ -85,6 +91,10 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
     let mut head = vec![header::run(state, theme, width)];
     if let Some(snapshot) = &state.snapshot {
         head.push(header::budget(&snapshot.cost, theme, width));
+        let least = if state.view == View::Overview { VIEWS_ROWS_OVERVIEW } else { VIEWS_ROWS };
+        if area.height >= least || header::must_say(state) {
+            head.push(header::views(state, theme, width));
+        }
     }
     top(&mut room, head, frame);
     bottom(&mut room, vec![foot::hints(state, theme, width)], frame);
@@ -101,6 +111,9 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
     {
         bottom(&mut room, vec![decision::banner(state, decision, theme, width)], frame);
     }
+    if let Some(asked) = header::control(state, theme, width) {
+        bottom(&mut room, vec![asked], frame);
+    }
     let lost = header::lost(state, theme, width);
     if room.height > OVERVIEW_ROWS + u16::try_from(lost.len()).unwrap_or(u16::MAX) {
         bottom(&mut room, lost, frame);
@@ -116,6 +129,14 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
         room.height -= height;
         panel.draw(theme, frame, docked);
     }
+    draw_view(state, theme, frame, room);
+    // What is old looks old, in every view, beside the words that say so.
+    if state.stale_s().is_some() {
+        frame.buffer_mut().set_style(room, theme.dim);
+    }
+}
+
+fn draw_view(state: &State, theme: &Theme, frame: &mut Frame<'_>, room: Rect) {
     match state.view {
         View::Overview => draw_overview(state, theme, frame, room),
         View::Configuration => configuration::draw(state, theme, frame, room),
@@ -164,9 +185,6 @@ fn draw_overview(state: &State, theme: &Theme, frame: &mut Frame<'_>, mut room: 
     let rows = overview::height(snapshot, room.width, room.height - events);
     let area = Rect { height: rows, ..room };
     overview::draw(state, snapshot, theme, frame, area);
-    if state.stale_s().is_some() {
-        frame.buffer_mut().set_style(area, theme.plain.add_modifier(Modifier::DIM));
-    }
     room.y += rows;
     room.height -= rows;
     let lines = foot::events(state, theme, width, usize::from(room.height));

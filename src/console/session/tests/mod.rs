@@ -49,6 +49,7 @@ fn console_process() {
         build: "test".to_owned(),
         keymap: None,
         no_color: false,
+        tone: Default::default(),
         ascii: false,
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -1,7 +1,14 @@
 //! Pop-ups of keys, the palette, rates with their head-room, and the hint line.
 
 use super::*;
-use crate::{console::keymap::Keymap, model::Load};
+use crate::{
+    console::{
+        fixture::{NOW, decision, type_text},
+        keymap::Keymap,
+        update::{Msg, update},
+    },
+    model::{Arrivals, CellId, ConfigurationId, EventKind, Load, Verdict},
+};
 
 fn chord() -> State {
     let mut state = state_of(snapshot());
