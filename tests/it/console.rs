@@ -50,6 +50,8 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
     let screen = terminal.wait_text("While you wait");
     assert!(screen.contains("safe default"), "{screen}");
     assert!(screen.contains("USD"), "{screen}");
+    // It opened by itself: it takes answers once the line at the bottom offers them.
+    terminal.wait_text("choose");
     terminal.keys("1\r");
     wait_for("the main stage", || {
         let journal = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap();
