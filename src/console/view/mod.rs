@@ -15,6 +15,8 @@
 //! rows that are left out whole, and a dialog takes room instead of lying over figures.
 
 mod cells;
+mod chart;
+mod charts;
 mod compare;
 mod configuration;
 mod decision;
@@ -26,6 +28,8 @@ mod header;
 mod help;
 mod latency;
 mod log;
+mod nearest;
+mod notes;
 mod overview;
 mod palette;
 mod pane;
@@ -34,6 +38,8 @@ mod resources;
 mod status;
 mod teardown;
 mod text;
+mod time;
+mod verdicts;
 
 use ratatui::{
     Frame,
@@ -201,5 +207,7 @@ fn to_ascii(buffer: &mut Buffer) {
     }
 }
 
+#[cfg(test)]
+mod chart_tests;
 #[cfg(test)]
 mod tests;
