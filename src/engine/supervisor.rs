@@ -134,7 +134,7 @@ impl Configuration {
             checking: Vec::new(),
             queue: VecDeque::new(),
             last: None,
-            history: VecDeque::with_capacity(HISTORY_POINTS),
+            history: VecDeque::new(),
             cells_done: 0,
             cells_made: 0,
             removal: Removal::No,

@@ -68,5 +68,6 @@ pub enum ServerFrame {
     Ended { exit_code: u8, text: String },
 }
 
-/// Points of history kept for each configuration: ten minutes of windows.
-pub const HISTORY_POINTS: usize = 600;
+/// Points of history kept for each configuration: an hour of windows, so that a whole cell can be
+/// drawn. Between 1 and 2 MiB in memory, and less than 3 MiB as a frame.
+pub const HISTORY_POINTS: usize = 3_600;

@@ -18,6 +18,8 @@
 //! rows that are left out whole, and a dialog takes room instead of lying over figures.
 
 mod cells;
+mod chart;
+mod charts;
 mod chord;
 mod columns;
 mod compare;
@@ -31,6 +33,8 @@ mod header;
 mod help;
 mod latency;
 pub(in crate::console) mod log;
+mod nearest;
+mod notes;
 mod overview;
 mod palette;
 mod pane;
@@ -39,6 +43,8 @@ pub(in crate::console) mod resources;
 mod status;
 mod teardown;
 mod text;
+mod time;
+mod verdicts;
 
 use ratatui::{
     Frame,
@@ -228,5 +234,7 @@ fn to_ascii(buffer: &mut Buffer) {
     }
 }
 
+#[cfg(test)]
+mod chart_tests;
 #[cfg(test)]
 mod tests;
