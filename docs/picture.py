@@ -58,7 +58,7 @@ def main():
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "XDG_DATA_HOME": data}
-    for name in ("NO_COLOR", "SSH_CONNECTION", "SSH_TTY", "LC_ALL"):
+    for name in ("NO_COLOR", "RAMPDECK_THEME", "SSH_CONNECTION", "SSH_TTY", "LC_ALL"):
         environment.pop(name, None)
     child = subprocess.Popen([BINARY, "rehearse"], stdin=slave, stdout=slave, stderr=slave, env=environment,
                              start_new_session=True)

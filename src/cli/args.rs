@@ -207,3 +207,38 @@ fn step_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (1.0..=600.0).contains(seconds));
     seconds.ok_or_else(|| "allowed: 1 to 600 seconds".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn theme(args: &[&str]) -> Result<Tone, String> {
+        let parsed = Cli::try_parse_from(["rampdeck", "attach"].iter().chain(args));
+        match parsed.map_err(|error| error.to_string())?.command {
+            Command::Attach { screen, .. } => Ok(screen.theme.into()),
+            _ => Err("another command".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_theme_is_named_and_a_wrong_one_is_told_which_there_are() {
+        assert_eq!(theme(&["--theme", "light"]), Ok(Tone::Light));
+        assert_eq!(theme(&["--theme", "contrast"]), Ok(Tone::Contrast));
+        let refused = theme(&["--theme", "pink"]).unwrap_err();
+        assert!(refused.contains("'pink' for '--theme <THEME>'"), "{refused}");
+        assert!(refused.contains("dark, light, contrast"), "{refused}");
+    }
+
+    #[test]
+    fn the_environment_names_a_theme_too() {
+        let argument = |command: &clap::Command| {
+            let theme = command.get_arguments().find(|arg| arg.get_id() == "theme");
+            theme.and_then(|arg| arg.get_env()).map(std::ffi::OsStr::to_owned)
+        };
+        let cli = <Cli as clap::CommandFactory>::command();
+        for name in ["rehearse", "run", "attach"] {
+            let command = cli.find_subcommand(name).unwrap();
+            assert_eq!(argument(command), Some("RAMPDECK_THEME".into()), "{name}");
+        }
+    }
+}

@@ -186,3 +186,67 @@ fn events(state: &State) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::fixture::{blank_state, snapshot, state_of};
+
+    fn copied(view: View) -> Vec<Vec<String>> {
+        let mut state = state_of(snapshot());
+        state.view = view;
+        let text = text(&state).unwrap();
+        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn every_view_gives_a_table_whose_lines_have_the_columns_of_their_head() {
+        for view in [View::Overview, View::Configuration, View::Compare, View::Resources, View::Log]
+        {
+            let lines = copied(view);
+            assert!(lines.len() > 1, "{view:?}");
+            assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{view:?} {lines:?}");
+        }
+        assert_eq!(text(&blank_state()), None);
+    }
+
+    #[test]
+    fn figures_of_a_configuration_are_copied_by_their_classes() {
+        let lines = copied(View::Configuration);
+        assert_eq!(lines.len(), 2);
+        let of = |name: &str| {
+            let at = lines[0].iter().position(|head| head == name).unwrap();
+            lines[1][at].as_str()
+        };
+        assert_eq!([of("configuration"), of("cell"), of("load")], ["D1", "D1-007", "open 6750/s"]);
+        assert_eq!([of("offered/s"), of("succeeded/s")], ["6750.2", "6416.4"]);
+        assert_eq!([of("order create p95 ms"), of("order create p99 ms")], ["27.8", "255.7"]);
+        assert_eq!([of("connection wait p99 ms"), of("verdict")], ["26.5", "running"]);
+    }
+
+    #[test]
+    fn cells_that_wait_come_before_those_that_have_ended() {
+        let lines = copied(View::Cells);
+        let first: Vec<&str> = lines.iter().map(|line| line[0].as_str()).collect();
+        let wait = ["configuration", "D1", "R1", "A1"];
+        assert_eq!(first, [&wait[..], &["configuration", "A1", "R1"]].concat());
+        assert_eq!(lines[1][2], "open 8100/s");
+        assert_eq!(lines[5][lines[4].iter().position(|head| head == "verdict").unwrap()], "FAIL");
+    }
+
+    #[test]
+    fn of_the_log_only_what_is_shown_is_copied() {
+        let mut state = state_of(snapshot());
+        state.view = View::Log;
+        state.looks.log.search = "d1".into();
+        let text = text(&state).unwrap();
+        assert_eq!(text.lines().count(), 3, "{text}");
+        state.looks.log.least = Some(Level::Error);
+        assert_eq!(super::text(&state), None);
+    }
+
+    #[test]
+    fn a_tab_in_a_text_makes_no_column() {
+        assert_eq!(row(["a\tb".to_owned(), "c\n".to_owned()]), "a b\tc ");
+    }
+}

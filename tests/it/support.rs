@@ -71,7 +71,7 @@ impl Place {
     pub fn rampdeck(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rampdeck"));
         command.args(arguments).envs(self.environment()).stdin(Stdio::null());
-        for name in ["PGPASSWORD", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR"] {
+        for name in ["PGPASSWORD", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "RAMPDECK_THEME"] {
             command.env_remove(name);
         }
         command
@@ -137,7 +137,7 @@ impl Place {
         }
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
-        for name in ["LC_ALL", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR"] {
+        for name in ["LC_ALL", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "RAMPDECK_THEME"] {
             command.env_remove(name);
         }
         for (name, value) in environment {

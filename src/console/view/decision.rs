@@ -18,7 +18,7 @@ use super::{
     columns::{Column, Entry, Kind, lay},
     figures::{about, money},
     panel::{Panel, blank},
-    text::{Part, Row, line, words, wrap},
+    text::{Part, Row, line, pad_left, words, wrap},
 };
 
 /// The decision as a panel.
@@ -91,6 +91,8 @@ const COLUMNS: [Column; 6] = [
 ];
 /// Columns of an option's mark and digit, and of the word beside the safe one.
 const BESIDE_LABEL: usize = 5 + 8;
+/// Columns from which there is room for more than figures.
+const WIDE: usize = 100;
 
 fn options(
     decision: &Decision,
@@ -100,6 +102,12 @@ fn options(
 ) -> Vec<Line<'static>> {
     let longest = decision.options.iter().map(|option| option.label.width()).max().unwrap_or(0);
     let has_room = longest + BESIDE_LABEL <= width;
+    let longest_of = |amount: fn(&DecisionOption) -> Money| {
+        let widths = decision.options.iter().map(|option| money(amount(option)).width());
+        widths.max().unwrap_or(0)
+    };
+    let spends = longest_of(|option| option.spends);
+    let burns = longest_of(|option| option.burn_per_hour);
     let row = |(at, option): (usize, &DecisionOption)| {
         let marked = dialog.marked == Some(at);
         let mark = if marked { theme.symbols.marker } else { " " };
@@ -109,9 +117,12 @@ fn options(
         vec![
             Entry::new(format!("{mark} {}", at + 1), style),
             Entry::new(label.clone(), theme.plain),
-            Entry::new(takes(option), theme.plain),
-            Entry::new(format!("+ {} USD", money(option.spends)), theme.plain),
-            Entry::new(format!("then {}/h", money(option.burn_per_hour)), theme.plain),
+            Entry::new(takes(option, width), theme.plain),
+            Entry::new(format!("+ {} USD", pad_left(&money(option.spends), spends)), theme.plain),
+            Entry::new(
+                format!("then {}/h", pad_left(&money(option.burn_per_hour), burns)),
+                theme.plain,
+            ),
             Entry::new(safe, theme.good),
         ]
     };
@@ -119,8 +130,12 @@ fn options(
     lay(&COLUMNS, &rows, theme, width).rows
 }
 
-fn takes(option: &DecisionOption) -> String {
-    if option.takes_s == 0 { String::new() } else { format!("about {}", about(option.takes_s)) }
+fn takes(option: &DecisionOption, width: usize) -> String {
+    match about(option.takes_s) {
+        _ if option.takes_s == 0 => String::new(),
+        takes if width < WIDE => takes,
+        takes => format!("about {takes}"),
+    }
 }
 
 fn waiting(state: &State, decision: &Decision, theme: &Theme, width: usize) -> Line<'static> {

@@ -8,7 +8,7 @@ use crate::model::{
 
 use super::{
     super::{
-        action::Action,
+        action::{Action, Layer},
         state::{LinkState, State, View},
         theme::Theme,
     },
@@ -214,11 +214,16 @@ const VIEWS: [(View, Action, &str); 6] = [
 pub(super) fn views(state: &State, theme: &Theme, width: usize) -> Line<'static> {
     let mut left = Vec::new();
     let mut rank = 4;
+    // The summary of an ended run has no keys but its own.
+    let layer = match state.view {
+        View::Overview if state.ended.is_some() => Layer::Ended,
+        view => view.layer(),
+    };
     for (view, action, name) in VIEWS {
         if view == state.view {
             let name = format!("{} {name}", theme.symbols.marker);
             left.push(Part::new(2, name, theme.selected));
-        } else if let Some(key) = state.keymap.key_for(state.view.layer(), action) {
+        } else if let Some(key) = state.keymap.key_for(layer, action) {
             let part = Part::new(rank, format!("{key} {name}"), theme.dim);
             let short = (view == View::Configuration).then(|| format!("{key} config"));
             left.push(match short {

@@ -148,3 +148,56 @@ fn whole(event: &Event, theme: &Theme, width: usize) -> Vec<Line<'static>> {
     lines.extend(texts.map(|text| Line::styled(format!("{indent}{text}"), style)));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        console::{
+            fixture::{NOW, blank_state, snapshot, state_of},
+            theme::Palette,
+        },
+        model::{EventKind, UnixMs},
+    };
+
+    fn texts(state: &State) -> Vec<String> {
+        let shown = matching(state.shown_record(), &state.looks.log);
+        shown.iter().map(|event| event.kind.text()).collect()
+    }
+
+    #[test]
+    fn a_search_does_not_mind_capitals_and_goes_with_the_level() {
+        let mut state = state_of(snapshot());
+        assert_eq!(texts(&state).len(), 6);
+        state.looks.log.search = " LOAD agent ".into();
+        assert_eq!(texts(&state), ["LOAD AGENT LOST no window for 3 s, started again"]);
+        state.looks.log.search = "".into();
+        state.looks.log.least = Some(Level::Warning);
+        assert_eq!(texts(&state).len(), 2);
+        state.looks.log.least = Some(Level::Error);
+        assert_eq!(texts(&state).len(), 1);
+    }
+
+    #[test]
+    fn the_line_at_the_bottom_is_whole_and_scrolls() {
+        let mut state = blank_state();
+        for seq in 1..=9 {
+            let text = format!("line {seq} with more words than fit");
+            let kind = EventKind::Note { level: Level::Info, text };
+            state.record.add_event(Event { seq, epoch: 1, at: UnixMs(NOW.0), kind });
+        }
+        let theme = Theme::new(Palette::None, false);
+        let shown = matching(&state.record, &state.looks.log);
+        let lines = |up, rows| {
+            let lines = newest(&shown, up, &theme, 30, rows);
+            lines.iter().map(|line| line.to_string().trim().to_owned()).collect::<Vec<_>>()
+        };
+        let bottom = ["12:40:12 line 9 with more", "words than fit"];
+        assert_eq!(lines(0, 3)[1..], bottom);
+        assert_eq!(lines(0, 3)[0], "12:40:12 line 8 with more …");
+        // Too few rows for a whole one.
+        assert_eq!(lines(0, 1), ["12:40:12 line 9 with more …"]);
+        assert_eq!(lines(2, 2)[0], "12:40:12 line 7 with more");
+        assert_eq!(lines(999, 4), ["12:40:12 line 1 with more", "words than fit"]);
+    }
+}

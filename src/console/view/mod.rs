@@ -98,7 +98,8 @@ fn draw_screen(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Rect) 
     if let Some(snapshot) = &state.snapshot {
         head.push(header::budget(&snapshot.cost, theme, width));
         let least = if state.view == View::Overview { VIEWS_ROWS_OVERVIEW } else { VIEWS_ROWS };
-        if area.height >= least || header::must_say(state) {
+        let ended = state.ended.is_some() && state.view == View::Overview;
+        if (area.height >= least && !ended) || header::must_say(state) {
             head.push(header::views(state, theme, width));
         }
     }

@@ -250,3 +250,34 @@ fn things(count: usize) -> String {
         count => format!("{count} things exist"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::fixture::{id, snapshot, teardown};
+
+    #[test]
+    fn what_a_configuration_costs_is_said_once_and_not_of_what_is_gone() {
+        let mut snapshot = snapshot();
+        for (at, owner) in [(0, "D1"), (1, "D1"), (2, "R1")] {
+            snapshot.resources[at].configuration = Some(id(owner));
+        }
+        snapshot.resources[2].state = ResourceState::Gone;
+        let items = items(&snapshot);
+        let owners: Vec<&str> = items.iter().map(|item| item.owner).collect();
+        assert_eq!(owners, ["D1", "D1", "all", "all", "R1"]);
+        let prices: Vec<Option<&str>> = items.iter().map(|item| item.per_hour.as_deref()).collect();
+        assert_eq!(prices, [Some("0.54"), None, None, None, None]);
+    }
+
+    #[test]
+    fn in_a_teardown_each_thing_has_the_state_of_its_removal() {
+        let mut snapshot = snapshot();
+        snapshot.teardown = Some(teardown(false));
+        let items = items(&snapshot);
+        let states: Vec<&str> = items.iter().map(|item| item.state.as_str()).collect();
+        assert_eq!(states.first(), Some(&"waiting: after its server"));
+        assert_eq!(states.last(), Some(&"gone"));
+        assert!(states.contains(&"retrying: still answers on port 5502 (3rd try)"));
+    }
+}

@@ -143,7 +143,7 @@ pub(super) fn with_things(mut snapshot: Snapshot) -> Snapshot {
         thing.configuration = [None, Some("D1"), Some("R1"), None, None][at].map(id);
         thing.path = [None, None, None, Some(format!("{folder}/data").into()), None][at].clone();
         thing.port = [None, Some(5_501), Some(5_502), Some(5_433), None][at];
-        thing.process = (at < 4).then(|| ProcessIdentity { pid: 4_240, start: 7 });
+        thing.process = (at < 4).then_some(ProcessIdentity { pid: 4_240, start: 7 });
     }
     snapshot.resources[2].state = ResourceState::Gone;
     let mut database = snapshot.resources[1].clone();
