@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use crate::model::Level;
+use crate::model::{Event, Level};
 
 /// How much of the past the charts show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,15 @@ pub(super) struct LogLook {
     pub search: Input,
     /// Lines from the newest one up; 0 follows.
     pub up: usize,
+}
+
+impl LogLook {
+    /// Whether an event is among those that are shown.
+    pub(super) fn shows(&self, event: &Event) -> bool {
+        let wanted = self.search.value().trim().to_lowercase();
+        let matters = self.least.is_none_or(|least| event.kind.level() >= least);
+        matters && (wanted.is_empty() || event.kind.text().to_lowercase().contains(&wanted))
+    }
 }
 
 /// The settings of all views. They outlive a change of view.

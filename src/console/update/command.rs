@@ -137,6 +137,15 @@ pub(super) fn stop_cell(state: &mut State) -> Vec<Effect> {
     send(state, Command::StopCell { configuration })
 }
 
+/// Whether what is marked may be acted on: while the picture is held still, the mark is on what was
+/// there then.
+fn may_act_on_mark(state: &mut State) -> bool {
+    if state.frozen.is_some() {
+        toast(state, true, "not sent: the picture is held still; let it go on first".to_owned());
+    }
+    state.frozen.is_none()
+}
+
 /// The number of the queued cell that is marked in the cells view.
 fn marked_in_queue(state: &State) -> Option<u64> {
     let snapshot = state.snapshot.as_ref()?;
@@ -145,6 +154,9 @@ fn marked_in_queue(state: &State) -> Option<u64> {
 
 /// Runs the marked ended cell once more.
 pub(super) fn repeat_cell(state: &mut State) -> Vec<Effect> {
+    if !may_act_on_mark(state) {
+        return Vec::new();
+    }
     let queued = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.queue.len());
     let ended = state.looks.cell.checked_sub(queued);
     let cell = ended.and_then(|back| state.record.cells().iter().rev().nth(back));
@@ -157,6 +169,9 @@ pub(super) fn repeat_cell(state: &mut State) -> Vec<Effect> {
 
 /// Takes the marked cell out of the queue.
 pub(super) fn drop_cell(state: &mut State) -> Vec<Effect> {
+    if !may_act_on_mark(state) {
+        return Vec::new();
+    }
     let Some(cell) = marked_in_queue(state) else {
         toast(state, true, "mark a cell that waits: it is dropped".to_owned());
         return Vec::new();
@@ -166,6 +181,9 @@ pub(super) fn drop_cell(state: &mut State) -> Vec<Effect> {
 
 /// Moves the marked cell within the queue; the mark goes with it.
 pub(super) fn move_cell(state: &mut State, earlier: bool) -> Vec<Effect> {
+    if !may_act_on_mark(state) {
+        return Vec::new();
+    }
     let Some(cell) = marked_in_queue(state) else {
         toast(state, true, "mark a cell that waits: it changes its place".to_owned());
         return Vec::new();

@@ -119,3 +119,16 @@ pub(super) fn cancel_search(state: &mut State) {
         other => state.dialog = other,
     }
 }
+
+/// How many lines the log has, where it is scrolled back.
+pub(super) fn lines_above(state: &State) -> Option<usize> {
+    let log = &state.looks.log;
+    let count = || state.record.events().iter().filter(|event| log.shows(event)).count();
+    (log.up > 0 && state.frozen.is_none()).then(count)
+}
+
+/// A log that is scrolled back stays where it is when lines have come.
+pub(super) fn stay(state: &mut State, lines: Option<usize>) {
+    let (Some(before), Some(now)) = (lines, lines_above(state)) else { return };
+    state.looks.log.up += now.saturating_sub(before);
+}

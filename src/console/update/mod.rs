@@ -104,7 +104,9 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Frame(frame) => {
             let layer = state.layer();
+            let lines = look::lines_above(state);
             take_frame(state, frame);
+            look::stay(state, lines);
             if state.layer() != layer {
                 // The next key would be looked up among other keys than the first one.
                 state.chord.clear();

@@ -78,7 +78,8 @@ impl Maker<'_> {
     fn rates(&self) -> Chart {
         let theme = self.theme;
         let newest = self.newest();
-        let lines: [(&str, u8, Stroke, Style, fn(&WindowPoint) -> f64); 3] = [
+        type Rate = fn(&WindowPoint) -> f64;
+        let lines: [(&str, u8, Stroke, Style, Rate); 3] = [
             ("offered", 3, Stroke::Dashed, theme.dim, |point| point.offered),
             ("achieved", 2, Stroke::Dotted, theme.plain, |point| point.achieved),
             ("ok", 0, Stroke::Solid, theme.accent, |point| point.succeeded),
@@ -175,7 +176,7 @@ impl Maker<'_> {
         }
         let sum = |tail: &TailParts| TAIL.iter().map(|part| part(tail).max(0.0)).sum::<f64>();
         let top = round_up(self.highest(|point| point.tail.as_ref().map(sum)));
-        // Parts of one window belong together: the worst window of a column, not the worst parts.
+        // Means over the windows of a column: only so do the parts add up to a tail that was.
         let parts = TAIL.map(|part| {
             self.source.axis.values(self.source.slices, self.columns, By::Mean, |point| {
                 point.tail.as_ref().map(part)

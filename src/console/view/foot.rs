@@ -24,7 +24,7 @@ pub(super) fn events(
     width: usize,
     rows: usize,
 ) -> Vec<Line<'static>> {
-    let events = state.record.events();
+    let events = state.shown_record().events();
     let skip = events.len().saturating_sub(rows);
     events.iter().skip(skip).map(|event| event_line(event, theme, width)).collect()
 }

@@ -40,12 +40,7 @@ pub(super) fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Re
 
 /// The events that the view is set to show, oldest first.
 pub(in crate::console) fn matching<'a>(record: &'a Record, look: &LogLook) -> Vec<&'a Event> {
-    let wanted = look.search.value().trim().to_lowercase();
-    let is_shown = |event: &&Event| {
-        let matters = look.least.is_none_or(|least| event.kind.level() >= least);
-        matters && (wanted.is_empty() || event.kind.text().to_lowercase().contains(&wanted))
-    };
-    record.events().iter().filter(is_shown).collect()
+    record.events().iter().filter(|event| look.shows(event)).collect()
 }
 
 /// What is shown, and how many lines of how many.

@@ -19,13 +19,13 @@ mod keys;
 mod random;
 mod states;
 
-fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
+pub(super) fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| super::draw(state, theme, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
-fn rows(buffer: &Buffer) -> Vec<String> {
+pub(super) fn rows(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width.max(1));
     let row = |cells: &[ratatui::buffer::Cell]| {
         cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
@@ -33,7 +33,7 @@ fn rows(buffer: &Buffer) -> Vec<String> {
     buffer.content.chunks(width).map(row).collect()
 }
 
-fn text(state: &State, size: (u16, u16)) -> String {
+pub(super) fn text(state: &State, size: (u16, u16)) -> String {
     rows(&buffer(state, &Theme::new(Palette::Dark, false), size)).join("\n")
 }
 
@@ -207,7 +207,7 @@ fn without_colours_none_is_used() {
 }
 
 /// Words with a digit in them, without what stands around them.
-fn figures(buffer: &Buffer) -> BTreeSet<String> {
+pub(super) fn figures(buffer: &Buffer) -> BTreeSet<String> {
     let edge = |c: char| c.is_whitespace() || "│┌┐└┘─█▒░▁▂▃▄▅▆▇▸▲".contains(c);
     let mut figures = BTreeSet::new();
     for row in rows(buffer) {

@@ -193,3 +193,69 @@ pub(super) fn span_words(seconds: u64) -> String {
         (minutes, rest) => format!("{minutes} min {rest} s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        console::fixture::{NOW, id, snapshot, state_of},
+        link::ServerFrame,
+    };
+
+    const D1: &str = "D1";
+
+    /// Windows of a second each that ended so many seconds ago, with their rates.
+    fn state(windows: &[(u64, u64, f64)]) -> State {
+        let mut state = state_of(snapshot());
+        let like = state.record.newest_points(&id(D1), 1).next().unwrap().clone();
+        let points = windows.iter().map(|&(ago, seq, rate)| WindowPoint {
+            at: UnixMs(NOW.0 - ago * 1_000),
+            seq,
+            offered: rate,
+            ..like.clone()
+        });
+        let history = ServerFrame::History { configuration: id(D1), points: points.collect() };
+        crate::console::update::update(&mut state, crate::console::update::Msg::Frame(history));
+        state
+    }
+
+    fn columns(state: &State, count: usize, by: By) -> Vec<Option<f64>> {
+        let axis = Axis::of(state, &id(D1), NOW);
+        let slices = axis.slices(&state.record, &id(D1));
+        axis.values(&slices, count, by, |point| Some(point.offered))
+    }
+
+    #[test]
+    fn a_column_has_the_worst_or_the_mean_of_its_windows() {
+        // NOW is a multiple of two seconds, so that each column has two whole windows.
+        let state = state(&[(3, 0, 10.0), (2, 1, 30.0), (1, 2, 50.0), (0, 3, 20.0)]);
+        assert_eq!(columns(&state, 30, By::Worst)[28..], [Some(30.0), Some(50.0)]);
+        assert_eq!(columns(&state, 30, By::Mean)[28..], [Some(20.0), Some(35.0)]);
+        assert!(columns(&state, 30, By::Mean)[..28].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn a_gap_stays_a_gap_and_a_wide_chart_has_none_between_neighbours() {
+        let state = state(&[(9, 0, 1.0), (8, 1, 1.0), (3, 2, 1.0), (2, 9, 1.0)]);
+        let shown: String = columns(&state, 60, By::Mean)
+            .iter()
+            .map(|value| if value.is_some() { '#' } else { '.' })
+            .collect();
+        // The third follows the second by its number but took no longer than a window may.
+        assert!(shown.ends_with("##..####.."), "{shown}");
+        let wide = columns(&state, 120, By::Mean);
+        assert!(wide[100..104].iter().all(Option::is_some));
+        assert!(wide[104..108].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn a_figure_from_before_a_gap_is_not_the_newest() {
+        let newest = |ago| {
+            let state = state(&[(ago, 0, 1.0)]);
+            let axis = Axis::of(&state, &id(D1), NOW);
+            axis.newest(&axis.slices(&state.record, &id(D1))).is_some()
+        };
+        assert!(newest(2));
+        assert!(!newest(4));
+    }
+}
