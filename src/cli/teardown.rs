@@ -347,7 +347,7 @@ impl Shown {
             return;
         }
         match self.form {
-            Form::Text => say!("  {:<24} {} {}", item.state, item.kind.words(), item.id),
+            Form::Text => say!("  {:<24} {}", item.state, item.kind.named(&item.id)),
             Form::Json => say!("{}", serde_json::json!({ "item": item })),
         }
         self.states.insert(item.id.clone(), item.state.clone());
@@ -436,7 +436,7 @@ pub async fn verify(name: &str, urls: &[String]) -> Result<u8> {
     recorded.extend(schemas_of(&schemas, &journal));
     let remaining = provider::verify(&entry.run, &recorded, target_of).await;
     for thing in &remaining {
-        say!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
+        say!("  {}: {}, {}", thing.kind.named(&thing.id), thing.state, thing.why);
     }
     if entry.is_going_on() {
         say!("the run is going on");

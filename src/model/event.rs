@@ -285,10 +285,5 @@ impl EventKind {
 
 /// A resource's kind and id, without saying the same word twice.
 fn named(resource: &Resource) -> String {
-    let words = resource.kind.words();
-    if resource.id.starts_with(words) || words.ends_with(&resource.id) {
-        resource.id.clone()
-    } else {
-        format!("{words} {}", resource.id)
-    }
+    resource.kind.named(&resource.id)
 }
