@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/overview.svg: the real console on a real rehearsal, as a terminal shows it.
+"""Draws docs/*.svg: the main views of the real console on a real rehearsal, as a terminal shows them.
 
 Needs the PyPI package `pyte`; run from the project's folder after `cargo build --release`:
     python3 docs/picture.py
@@ -9,6 +9,9 @@ import fcntl, html, os, pty, re, select, struct, subprocess, sys, tempfile, term
 import pyte
 
 COLUMNS, ROWS, CELL, LINE = 120, 36, 8.4, 17
+# Each picture: the keys that lead to it from the one before, and what it shows once it is there.
+VIEWS = [("overview", b"", "MEASURING"), ("configuration", b"\r", "60 s ago"), ("compare", b"c", "a letter each"),
+         ("cells", b"u", "QUEUE"), ("decision", b"o", "While you wait")]
 BINARY = os.environ.get("RAMPDECK", "target/release/rampdeck")
 PALETTE = {"default": "#d4d8dd", "black": "#5c6370", "red": "#ef6b73", "green": "#98c379", "brown": "#e5c07b",
            "yellow": "#e5c07b", "blue": "#61afef", "magenta": "#c678dd", "cyan": "#56b6c2", "white": "#d4d8dd"}
@@ -53,31 +56,44 @@ def draw(screen):
     return "\n".join(out + ["</svg>\n"])
 
 
+def watch(stream, master, seconds):
+    """Lets the console go on for a while."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if select.select([master], [], [], 0.2)[0]:
+            stream.feed(os.read(master, 65536))
+
+
+def until(stream, master, screen, sign):
+    """Waits until the screen shows something."""
+    deadline = time.monotonic() + 150
+    while sign not in "\n".join(screen.display):
+        if time.monotonic() > deadline:
+            sys.exit(f"the console never showed {sign!r}")
+        watch(stream, master, 0.2)
+
+
 def main():
     data = tempfile.mkdtemp(prefix="rampdeck-picture-")
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "XDG_DATA_HOME": data}
-    for name in ("NO_COLOR", "SSH_CONNECTION", "SSH_TTY", "LC_ALL"):
+    for name in ("NO_COLOR", "RAMPDECK_THEME", "SSH_CONNECTION", "SSH_TTY", "LC_ALL"):
         environment.pop(name, None)
-    child = subprocess.Popen([BINARY, "rehearse"], stdin=slave, stdout=slave, stderr=slave, env=environment,
-                             start_new_session=True)
+    command = [BINARY, "rehearse", "--set", "stage.pilot.measure_s=60"]
+    child = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True)
     os.close(slave)
     screen = pyte.Screen(COLUMNS, ROWS)
     stream = pyte.ByteStream(screen)
-    deadline, measured = time.monotonic() + 120, None
     try:
-        while time.monotonic() < deadline:
-            if select.select([master], [], [], 0.2)[0]:
-                stream.feed(os.read(master, 65536))
-            if measured is None and "MEASURING 0:2" in "\n".join(screen.display):
-                measured = time.monotonic()
-            if measured and time.monotonic() > measured + 5:
-                break
-        else:
-            sys.exit("the console never measured")
-        with open("docs/overview.svg", "w", encoding="utf-8") as file:
-            file.write(draw(screen))
+        until(stream, master, screen, "MEASURING 0:2")
+        for name, keys, sign in VIEWS:
+            if keys:
+                os.write(master, keys)
+            until(stream, master, screen, sign)
+            watch(stream, master, 6)
+            with open(f"docs/{name}.svg", "w", encoding="utf-8") as file:
+                file.write(draw(screen))
     finally:
         child.terminate()
         child.wait()

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::console::Tone;
 
 /// A terminal operator console for OLTP capacity experiments.
 #[derive(Parser)]
@@ -68,6 +70,9 @@ pub enum Command {
         /// Do not ask for the run's name to be typed
         #[arg(long)]
         yes: bool,
+        /// A line of JSON for each thing whose state changes, and one with what remains
+        #[arg(long)]
+        json: bool,
         /// Connection string of a database of one's own, where its password is not in the
         /// environment: CONFIGURATION=URL
         #[arg(long = "url", value_name = "CONFIGURATION=URL")]
@@ -159,12 +164,81 @@ pub struct ScreenArgs {
     /// Draw without colours; NO_COLOR in the environment says the same
     #[arg(long)]
     pub no_color: bool,
-    /// A key map that changes what it names, on top of the default
-    #[arg(long, value_name = "FILE")]
-    pub keymap: Option<PathBuf>,
+    /// What the colours are to be read on
+    #[arg(long, value_enum, value_name = "THEME", env = "RAMPDECK_THEME", default_value_t)]
+    pub theme: ThemeName,
+    /// The keys: default, vim, or a file that changes what it names (./vim for one of that name);
+    /// RAMPDECK_KEYMAP in the environment says the same
+    #[arg(long, value_name = "NAME|FILE")]
+    keymap: Option<PathBuf>,
+}
+
+impl ScreenArgs {
+    /// The keymap that is asked for: by the argument, or else by the environment.
+    pub fn keymap(&self) -> Option<PathBuf> {
+        let environment = || std::env::var_os("RAMPDECK_KEYMAP").filter(|value| !value.is_empty());
+        self.keymap.clone().or_else(|| environment().map(PathBuf::from))
+    }
+}
+
+/// The themes by their names.
+#[derive(ValueEnum, Clone, Copy, Debug, Default)]
+pub enum ThemeName {
+    /// For a terminal with a dark background
+    #[default]
+    Dark,
+    /// For a terminal with a light background
+    Light,
+    /// White and bright colours on black, nothing dimmed
+    Contrast,
+}
+
+impl From<ThemeName> for Tone {
+    fn from(name: ThemeName) -> Self {
+        match name {
+            ThemeName::Dark => Self::Dark,
+            ThemeName::Light => Self::Light,
+            ThemeName::Contrast => Self::Contrast,
+        }
+    }
 }
 
 fn step_seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (1.0..=600.0).contains(seconds));
     seconds.ok_or_else(|| "allowed: 1 to 600 seconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn theme(args: &[&str]) -> Result<Tone, String> {
+        let parsed = Cli::try_parse_from(["rampdeck", "attach"].iter().chain(args));
+        match parsed.map_err(|error| error.to_string())?.command {
+            Command::Attach { screen, .. } => Ok(screen.theme.into()),
+            _ => Err("another command".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_theme_is_named_and_a_wrong_one_is_told_which_there_are() {
+        assert_eq!(theme(&["--theme", "light"]), Ok(Tone::Light));
+        assert_eq!(theme(&["--theme", "contrast"]), Ok(Tone::Contrast));
+        let refused = theme(&["--theme", "pink"]).unwrap_err();
+        assert!(refused.contains("'pink' for '--theme <THEME>'"), "{refused}");
+        assert!(refused.contains("dark, light, contrast"), "{refused}");
+    }
+
+    #[test]
+    fn the_environment_names_a_theme_too() {
+        let argument = |command: &clap::Command| {
+            let theme = command.get_arguments().find(|arg| arg.get_id() == "theme");
+            theme.and_then(|arg| arg.get_env()).map(std::ffi::OsStr::to_owned)
+        };
+        let cli = <Cli as clap::CommandFactory>::command();
+        for name in ["rehearse", "run", "attach"] {
+            let command = cli.find_subcommand(name).unwrap();
+            assert_eq!(argument(command), Some("RAMPDECK_THEME".into()), "{name}");
+        }
+    }
 }

@@ -36,11 +36,14 @@ impl Client {
         let mut client =
             Self { reader: FrameReader::new(read), writer: FrameWriter::new(write), commands: 0 };
         let build = crate::engine::build().to_owned();
-        client.writer.send(&ClientFrame::Hello { protocol: PROTOCOL, build, role }).await?;
+        client
+            .writer
+            .send(&ClientFrame::Hello { protocol: PROTOCOL, build, role, name: String::new() })
+            .await?;
         let welcome = tokio::time::timeout(ANSWER_LIMIT, client.reader.next::<ServerFrame>()).await;
         match welcome.map_err(|_| eyre!("the engine does not answer"))?? {
             Some(ServerFrame::Welcome { protocol, .. }) if protocol == PROTOCOL => Ok(client),
-            Some(ServerFrame::Welcome { protocol, build }) => {
+            Some(ServerFrame::Welcome { protocol, build, .. }) => {
                 let older = if protocol < PROTOCOL { "the engine" } else { "this program" };
                 bail!(
                     "the run's engine is rampdeck {build} (frames {protocol}), this is {} (frames {PROTOCOL}): {older} is older",

@@ -142,7 +142,10 @@ async fn operator_command(command: Command) -> Result<u8> {
         Command::Attach { run, screen } => attach(run.as_deref(), &screen).await,
         Command::Status { run, json } => status::print(run.as_deref(), json).await,
         Command::Stop { run } => stop(run.as_deref()).await,
-        Command::Teardown { run, yes, urls } => teardown::run(&run, yes, &urls).await,
+        Command::Teardown { run, yes, json, urls } => {
+            let form = if json { teardown::Form::Json } else { teardown::Form::Text };
+            teardown::run(&run, yes, &urls, form).await
+        }
         Command::Verify { run, urls } => teardown::verify(&run, &urls).await,
         Command::Runs { json } => status::list(json),
         Command::Calibrate { seconds, json } => calibrate::run(seconds, json).await,
@@ -180,8 +183,9 @@ async fn watch(entry: &registry::Entry, screen: &ScreenArgs) -> Result<u8> {
     let options = ConsoleOptions {
         socket: entry.socket.clone(),
         build: crate::engine::build().to_owned(),
-        keymap: screen.keymap.clone(),
+        keymap: screen.keymap(),
         no_color: screen.no_color,
+        tone: screen.theme.into(),
         ascii: screen.ascii,
     };
     match crate::console::run(options).await? {

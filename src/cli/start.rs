@@ -45,7 +45,7 @@ pub async fn run(source: PlanSource, args: RunArgs) -> Result<u8> {
     check_answers(&plan, &answers)?;
     let console = !args.headless && has_terminal();
     if console {
-        crate::console::check_keymap(args.screen.keymap.as_deref())
+        crate::console::check_keymap(args.screen.keymap().as_deref())
             .map_err(|e| Usage(e.to_string()))?;
     }
     let id = registry::new_run_id(&plan.name)?;

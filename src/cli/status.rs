@@ -83,7 +83,7 @@ fn print_snapshot(entry: &Entry, snapshot: &Snapshot) {
         "{} · {stage} · {} · {} consoles · folder {}",
         run_state(&snapshot.state),
         format_clock(snapshot.at.seconds_since(header.started)),
-        snapshot.consoles,
+        snapshot.control.consoles.len(),
         entry.folder.display()
     );
     let cost = &snapshot.cost;

@@ -39,7 +39,7 @@ const ENGINE_GRACE: Duration = Duration::from_secs(60);
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Removes everything a run made.
-pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
+pub async fn run(name: &str, yes: bool, urls: &[String], form: Form) -> Result<u8> {
     let (entry, unknown) = match registry::find(name) {
         Ok(entry) => (entry, None),
         Err(error) if error.is::<UnknownRun>() && registry::is_run_id(name) => {
@@ -55,12 +55,12 @@ pub async fn run(name: &str, yes: bool, urls: &[String]) -> Result<u8> {
         confirm(&entry)?;
     }
     if let Some(engine) = entry.engine.filter(|_| entry.is_going_on()) {
-        match through_engine(&entry, urls).await? {
+        match through_engine(&entry, urls, form).await? {
             Through::Done(code) => return Ok(code),
             Through::Lost(why) => end_engine(&engine, &why).await?,
         }
     }
-    without_engine(&entry, urls, unknown).await
+    without_engine(&entry, urls, unknown, form).await
 }
 
 /// Ends an engine that cannot be asked. Told to end, it tears its run down itself.
@@ -109,7 +109,7 @@ enum Through {
     Lost(String),
 }
 
-async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
+async fn through_engine(entry: &Entry, urls: &[String], form: Form) -> Result<Through> {
     let asked = async {
         let mut client = Client::connect(&entry.socket, Role::CommandLine).await?;
         client.command(Command::Teardown { confirm: entry.run.to_string() }).await?;
@@ -120,7 +120,7 @@ async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
         Err(error) if Report::is::<Refused>(&error) => return Err(error),
         Err(error) => return Ok(Through::Lost(error.to_string())),
     };
-    let mut shown = BTreeMap::new();
+    let mut shown = Shown::new(form);
     let mut remaining = None;
     loop {
         let frame = tokio::time::timeout(SILENCE_LIMIT, client.reader.next::<ServerFrame>()).await;
@@ -128,7 +128,7 @@ async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
             Ok(Ok(Some(ServerFrame::Snapshot(snapshot)))) => {
                 if let Some(teardown) = &snapshot.teardown {
                     for item in &teardown.items {
-                        show(&mut shown, item);
+                        shown.show(item);
                     }
                     if teardown.ended.is_some() {
                         remaining = Some(teardown.remaining_count);
@@ -136,9 +136,9 @@ async fn through_engine(entry: &Entry, urls: &[String]) -> Result<Through> {
                 }
             }
             Ok(Ok(Some(ServerFrame::Ended { text, .. }))) => {
-                say!("{text}");
+                form.say(&text);
                 return Ok(Through::Done(match remaining {
-                    Some(remaining) => said(remaining),
+                    Some(remaining) => form.said(remaining),
                     None => verify(entry.run.as_str(), urls).await?,
                 }));
             }
@@ -208,7 +208,12 @@ fn own(folder: &RunFolder) -> Result<Option<File>> {
 }
 
 /// `unknown` says that the registry does not have the run, where that is so.
-async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>) -> Result<u8> {
+async fn without_engine(
+    entry: &Entry,
+    urls: &[String],
+    unknown: Option<Report>,
+    form: Form,
+) -> Result<u8> {
     let (folder, journal) = what_is_left_of(entry);
     let _lock = folder.as_ref().map(own).transpose()?;
     let schemas = schema_targets(entry, folder.as_ref(), urls)?;
@@ -220,9 +225,8 @@ async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>)
         by: "command line".to_owned(),
         resources: resources.len().try_into().unwrap_or(u64::MAX),
     });
-    let mut shown = BTreeMap::new();
-    let status =
-        provider::remove(&entry.run, &resources, target_of, |item| show(&mut shown, item)).await;
+    let mut shown = Shown::new(form);
+    let status = provider::remove(&entry.run, &resources, target_of, |item| shown.show(item)).await;
     if let Some(unknown) = unknown
         && folder.is_none()
         && status.items.is_empty()
@@ -243,20 +247,20 @@ async fn without_engine(entry: &Entry, urls: &[String], unknown: Option<Report>)
         });
     }
     if let Some(folder) = &folder {
-        summarise(folder);
+        summarise(folder, form);
     }
     let _ = std::fs::remove_file(&entry.socket);
-    Ok(said(status.remaining_count))
+    Ok(form.said(status.remaining_count))
 }
 
 /// The summary of a run whose engine is gone, from its journal and recordings.
-fn summarise(folder: &RunFolder) {
+fn summarise(folder: &RunFolder, form: Form) {
     let rebuilt = crate::report::rebuild(folder).and_then(|mut summary| {
         bill(folder, &mut summary)?;
         folder.write_summary(&summary)
     });
     match rebuilt {
-        Ok(()) => say!("summary at {}", folder.summary().display()),
+        Ok(()) => form.say(&format!("summary at {}", folder.summary().display())),
         Err(error) => tell!("rampdeck: the summary cannot be rebuilt: {error}"),
     }
 }
@@ -299,16 +303,54 @@ fn bill(folder: &RunFolder, summary: &mut Summary) -> Result<(), ReportError> {
     Ok(())
 }
 
-fn said(remaining: u64) -> u8 {
-    say!("remaining {remaining}");
-    if remaining == 0 { 0 } else { REMAINS }
+/// How a removal tells what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    /// A line of JSON for each thing that has changed, and one at the end; words go to standard
+    /// error.
+    Json,
 }
 
-/// Prints a line of progress when it has something new to say.
-fn show(shown: &mut BTreeMap<String, String>, item: &TeardownItem) {
-    if shown.get(&item.id) != Some(&item.state) {
-        say!("  {:<24} {} {}", item.state, item.kind.words(), item.id);
-        shown.insert(item.id.clone(), item.state.clone());
+impl Form {
+    fn say(self, text: &str) {
+        match self {
+            Self::Text => say!("{text}"),
+            Self::Json => tell!("{text}"),
+        }
+    }
+
+    /// Says how much remains, and gives the exit code that stands for it.
+    fn said(self, remaining: u64) -> u8 {
+        match self {
+            Self::Text => say!("remaining {remaining}"),
+            Self::Json => say!("{}", serde_json::json!({ "remaining_count": remaining })),
+        }
+        if remaining == 0 { 0 } else { REMAINS }
+    }
+}
+
+/// What has been told of each thing.
+struct Shown {
+    form: Form,
+    states: BTreeMap<String, String>,
+}
+
+impl Shown {
+    const fn new(form: Form) -> Self {
+        Self { form, states: BTreeMap::new() }
+    }
+
+    /// Prints a line of progress when it has something new to say.
+    fn show(&mut self, item: &TeardownItem) {
+        if self.states.get(&item.id) == Some(&item.state) {
+            return;
+        }
+        match self.form {
+            Form::Text => say!("  {:<24} {}", item.state, item.kind.named(&item.id)),
+            Form::Json => say!("{}", serde_json::json!({ "item": item })),
+        }
+        self.states.insert(item.id.clone(), item.state.clone());
     }
 }
 
@@ -394,14 +436,14 @@ pub async fn verify(name: &str, urls: &[String]) -> Result<u8> {
     recorded.extend(schemas_of(&schemas, &journal));
     let remaining = provider::verify(&entry.run, &recorded, target_of).await;
     for thing in &remaining {
-        say!("  {} {}: {}, {}", thing.kind.words(), thing.id, thing.state, thing.why);
+        say!("  {}: {}, {}", thing.kind.named(&thing.id), thing.state, thing.why);
     }
     if entry.is_going_on() {
         say!("the run is going on");
     } else if !remaining.is_empty() {
         say!("remove it with: rampdeck teardown {}", entry.run);
     }
-    Ok(said(remaining.len().try_into().unwrap_or(u64::MAX)))
+    Ok(Form::Text.said(remaining.len().try_into().unwrap_or(u64::MAX)))
 }
 
 /// A URL may bring another user or password, never another database: there the schema would be

@@ -30,6 +30,8 @@ pub(super) struct Engine {
     writer: FrameWriter<OwnedWriteHalf>,
     /// Version and commit of the engine.
     pub build: String,
+    /// The number that it has given this console.
+    pub number: u32,
 }
 
 impl Engine {
@@ -43,13 +45,17 @@ impl Engine {
         let (reader, writer) = stream.into_split();
         let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
         let bad = |what: String| ConsoleError::BadEngine { socket: socket.to_owned(), what };
-        let hello =
-            ClientFrame::Hello { protocol: PROTOCOL, build: build.to_owned(), role: Role::Console };
+        let hello = ClientFrame::Hello {
+            protocol: PROTOCOL,
+            build: build.to_owned(),
+            role: Role::Console,
+            name: name(),
+        };
         writer.send(&hello).await.map_err(|error| bad(error.to_string()))?;
         let late = |_| no_engine(io::Error::from(io::ErrorKind::TimedOut));
         let first = timeout(PATIENCE, reader.next()).await.map_err(late)?;
         match first.map_err(|error| bad(error.to_string()))? {
-            Some(ServerFrame::Welcome { protocol, build: engine_build }) => {
+            Some(ServerFrame::Welcome { protocol, build: engine_build, console }) => {
                 if protocol != PROTOCOL {
                     return Err(ConsoleError::Protocol {
                         ours: PROTOCOL,
@@ -58,7 +64,7 @@ impl Engine {
                         engine_build,
                     });
                 }
-                Ok(Self { reader, writer, build: engine_build })
+                Ok(Self { reader, writer, build: engine_build, number: console })
             }
             Some(_) => Err(bad("its first frame is not a welcome".to_owned())),
             None => Err(bad("it closed the socket at once".to_owned())),
@@ -72,6 +78,19 @@ impl Engine {
         let (commands, outbox) = mpsc::channel(INBOX);
         let task = tokio::spawn(keep(self, socket, build, inbox, outbox));
         Lines { messages, commands, task }
+    }
+}
+
+/// Who is at this console: the account and the terminal.
+fn name() -> String {
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let user = user.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
+    match rustix::termios::ttyname(std::io::stdin(), Vec::new()) {
+        Ok(terminal) => {
+            let terminal = terminal.to_string_lossy();
+            format!("{user} on {}", terminal.trim_start_matches("/dev/"))
+        }
+        Err(_) => user,
     }
 }
 
@@ -120,7 +139,11 @@ async fn keep(
                 }
             }
         };
-        if inbox.send(Msg::Connected { build: engine.build.clone() }).await.is_err() {
+        if inbox
+            .send(Msg::Connected { build: engine.build.clone(), number: engine.number })
+            .await
+            .is_err()
+        {
             return;
         }
     }

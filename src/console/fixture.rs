@@ -9,11 +9,11 @@ use crate::{
     link::ServerFrame,
     model::{
         AgentStatus, Arrivals, Basis, CellId, Class, ClassLatency, ConfigurationId,
-        ConfigurationState, ConfigurationStatus, CostStatus, Decision, DecisionAction,
-        DecisionOption, Event, EventKind, GateStatus, GuardState, LastCell, Level, LiveCell, Load,
-        Money, PerClass, Phase, Reason, ReasonCode, Resource, ResourceKind, ResourceState,
-        RunHeader, RunId, RunState, Slo, Snapshot, StageStatus, TailParts, TeardownItem,
-        TeardownStatus, Tps, UnixMs, Verdict, WindowPoint,
+        ConfigurationState, ConfigurationStatus, ConsoleStatus, ControlStatus, CostStatus,
+        Decision, DecisionAction, DecisionOption, Event, EventKind, GateStatus, GuardState,
+        LastCell, Level, LiveCell, Load, Money, PerClass, Phase, QueuedCell, Reason, ReasonCode,
+        Resource, ResourceKind, ResourceState, RunHeader, RunId, RunState, Slo, Snapshot,
+        StageStatus, TailParts, TeardownItem, TeardownStatus, Tps, UnixMs, Verdict, WindowPoint,
     },
 };
 
@@ -108,6 +108,8 @@ fn configuration(name: &str, title: &str, state: ConfigurationState) -> Configur
         accrued: cents(431),
         per_hour: cents(54),
         gate: Some(GateStatus { cpu_percent: 11.0, round_trip_ms: 1.7 }),
+        ramp: None,
+        undo_rate: None,
         point: None,
     }
 }
@@ -123,11 +125,39 @@ fn point(seq: u64) -> WindowPoint {
         achieved: succeeded,
         succeeded,
         failed: 0.0,
-        p95_ms: PerClass::default(),
-        p99_ms: PerClass::default(),
-        connection_wait_p99_ms: None,
+        p95_ms: PerClass::from_fn(|class| Some(p99_of(class, seq) * 0.6)),
+        p99_ms: PerClass::from_fn(|class| Some(p99_of(class, seq))),
+        connection_wait_p99_ms: Some(seq as f64 * 0.4),
+        tail: Some(tail(0.04, seq as f64 * 0.35, 60.0)),
+        retries: seq as f64 * 2.0,
         runner_cpu_percent: 62.0,
     }
+}
+
+/// p99 response times of the charts, in ms.
+fn p99_of(class: Class, seq: u64) -> f64 {
+    let base = [6.0, 9.0, 90.0, 95.0][class.index()];
+    base + seq as f64 * 0.5
+}
+
+/// Two cells of the plan and one of the operator's that wait.
+fn queue() -> Vec<QueuedCell> {
+    let cell = |number, name: &str, load, planned| QueuedCell {
+        number,
+        configuration: id(name),
+        stage: if planned { "explore" } else { "operator" }.into(),
+        load,
+        warmup_s: 120.0,
+        measure_s: 300.0,
+        takes_s: 423.0,
+        spends: cents(96),
+        planned,
+    };
+    vec![
+        cell(9, "D1", open(8_100.0), false),
+        cell(11, "R1", Load::Closed { connections: 256 }, true),
+        cell(12, "A1", Load::Closed { connections: 256 }, true),
+    ]
 }
 
 fn configurations() -> Vec<ConfigurationStatus> {
@@ -197,6 +227,11 @@ fn events() -> Vec<Event> {
         verdict,
         tps: tps(ok, ok, ok),
         reasons: vec![Reason { code: ReasonCode::Latency, text: text.into() }],
+        stage: "explore".into(),
+        classes: latencies([(6.1, 11.0), (12.4, 31.8), (61.0, 120.7), (58.2, 118.3)]),
+        connection_wait_p99_ms: Some(0.2),
+        tail: "p99 120.7 ms: 118 ms database".into(),
+        measured_s: 300.0,
     };
     let note = |level, text: &str| EventKind::Note { level, text: text.into() };
     vec![
@@ -261,7 +296,14 @@ pub(super) fn snapshot() -> Snapshot {
             resource(ResourceKind::Folder, "/var/tmp/rampdeck/e002-1130-a7f3", ""),
         ],
         teardown: None,
-        consoles: 2,
+        control: ControlStatus {
+            consoles: [(1, "anna on pts/3"), (2, "bo on pts/5")]
+                .map(|(number, name)| ConsoleStatus { number, name: name.into(), since: NOW })
+                .to_vec(),
+            holder: Some(1),
+            asked: None,
+        },
+        queue: queue(),
         recent: events(),
     }
 }

@@ -12,6 +12,8 @@ const PILOT_CONNECTIONS: u32 = 16;
 const PILOT_RATE: f64 = 100.0;
 /// A day: what is longer is a slip of the keyboard.
 const LONGEST_SPAN_S: f64 = 86_400.0;
+/// How long a ramp takes unless it is typed, in seconds.
+const RAMP_S: f64 = 60.0;
 const LONGEST_INPUT: usize = 12;
 
 /// One line of the form.
@@ -62,7 +64,12 @@ pub(super) struct StartForm {
 
 impl StartForm {
     /// A form filled with the configuration's running or last load.
-    pub(super) fn new(status: &ConfigurationStatus, spans: Option<Spans>, max_rate: f64) -> Self {
+    pub(super) fn new(
+        status: &ConfigurationStatus,
+        spans: Option<Spans>,
+        max_rate: f64,
+        when: When,
+    ) -> Self {
         let running = status.cell.as_ref().map(|cell| cell.load);
         let load = running.or_else(|| status.last.as_ref().map(|last| last.load));
         let load = load.unwrap_or(Load::Closed { connections: PILOT_CONNECTIONS });
@@ -75,7 +82,7 @@ impl StartForm {
             configuration: status.id.clone(),
             busy: running.is_some(),
             open_loop: load.rate().is_some(),
-            when: When::Now,
+            when,
             focus: Field::Kind,
             fresh: true,
             max_rate,
@@ -114,6 +121,22 @@ impl StartForm {
         }
     }
 
+    /// Takes a load that was typed elsewhere; what is not said stays as it was.
+    pub(super) fn set_load(
+        &mut self,
+        open_loop: bool,
+        rate: Option<&str>,
+        connections: Option<&str>,
+    ) {
+        self.open_loop = open_loop;
+        if let Some(rate) = rate {
+            self.rate = Input::new(rate.to_owned());
+        }
+        if let Some(connections) = connections {
+            self.connections = Input::new(connections.to_owned());
+        }
+    }
+
     /// What is wrong with a field.
     pub(super) fn error(&self, field: Field) -> Option<&str> {
         self.errors.iter().find(|(wrong, _)| *wrong == field).map(|(_, what)| what.as_str())
@@ -148,7 +171,7 @@ impl StartForm {
             Field::Measure => &mut self.measure,
             Field::Kind | Field::When => return false,
         };
-        if self.fresh && is_of_number(request) && matches!(request, InputRequest::InsertChar(_)) {
+        if self.fresh && matches!(request, InputRequest::InsertChar(c) if is_of_number(c)) {
             input.reset();
         }
         if !type_number(input, request) {
@@ -240,6 +263,81 @@ impl RateForm {
     }
 }
 
+/// A ramp being typed: to which rate, over how long.
+#[derive(Clone, Debug)]
+pub(super) struct RampForm {
+    pub configuration: ConfigurationId,
+    /// The rate as the form was opened, arrivals per second.
+    pub current: f64,
+    pub max_rate: f64,
+    pub to: Input,
+    pub over: Input,
+    /// Whether the time is being typed, not the rate.
+    pub on_time: bool,
+    /// Whether the field in focus has not been typed into: the first character replaces it.
+    pub fresh: bool,
+    /// What is wrong with the rate, and with the time.
+    pub errors: (Option<String>, Option<String>),
+}
+
+impl RampForm {
+    pub(super) fn new(configuration: ConfigurationId, current: f64, max_rate: f64) -> Self {
+        Self {
+            configuration,
+            current,
+            max_rate,
+            to: Input::default(),
+            over: number(RAMP_S),
+            on_time: false,
+            fresh: true,
+            errors: (None, None),
+        }
+    }
+
+    pub(super) fn move_focus(&mut self) {
+        self.on_time = !self.on_time;
+        self.fresh = true;
+    }
+
+    /// Types into the field in focus. Returns whether it took the request.
+    pub(super) fn type_in(&mut self, request: InputRequest) -> bool {
+        let input = if self.on_time { &mut self.over } else { &mut self.to };
+        if self.fresh && matches!(request, InputRequest::InsertChar(c) if is_of_number(c)) {
+            input.reset();
+        }
+        let taken = type_number(input, request);
+        if taken {
+            self.fresh = false;
+            if self.on_time { self.errors.1 = None } else { self.errors.0 = None }
+        }
+        taken
+    }
+
+    /// The command, or `None` with the errors set and the first wrong field in focus.
+    pub(super) fn submit(&mut self) -> Option<Command> {
+        let to = check_rate(self.to.value(), self.max_rate);
+        let to = to.and_then(|to| match to {
+            to if (to - self.current).abs() < f64::EPSILON => {
+                Err(format!("{to} is the rate it has now"))
+            }
+            to => Ok(to),
+        });
+        let over = check_span(self.over.value(), 1.0);
+        match (to, over) {
+            (Ok(to), Ok(over_s)) => {
+                let configuration = self.configuration.clone();
+                Some(Command::Ramp { configuration, to, over_s })
+            }
+            (to, over) => {
+                self.on_time = to.is_ok();
+                self.fresh = true;
+                self.errors = (to.err(), over.err());
+                None
+            }
+        }
+    }
+}
+
 fn number(value: f64) -> Input {
     let text = format!("{value:.2}");
     Input::new(text.trim_end_matches('0').trim_end_matches('.').to_owned())
@@ -247,7 +345,7 @@ fn number(value: f64) -> Input {
 
 /// Only what can be part of a number is taken, so that every other key keeps its meaning.
 fn type_number(input: &mut Input, request: InputRequest) -> bool {
-    if !is_of_number(request) {
+    if matches!(request, InputRequest::InsertChar(c) if !is_of_number(c)) {
         return false;
     }
     let full = input.value().len() >= LONGEST_INPUT;
@@ -259,28 +357,32 @@ fn type_number(input: &mut Input, request: InputRequest) -> bool {
 
 /// What belongs to some way of writing a number is kept, and refused in words where it is not
 /// ours: dropping it would make another number (`1e9` is not 19). Other letters are keys.
-fn is_of_number(request: InputRequest) -> bool {
-    let InputRequest::InsertChar(c) = request else { return true };
+pub(super) fn is_of_number(c: char) -> bool {
     c.is_ascii_digit() || ".,_+-eEkKM".contains(c)
 }
 
 fn check_rate(text: &str, max: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= max => Ok(rate),
-        _ => Err(format!("above 0, at most {max} (the plan's max_rate)")),
+        _ => Err(format!("{}: above 0, at most {max} (max_rate)", found(text))),
     }
 }
 
 fn check_connections(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(connections) if connections > 0 => Ok(connections),
-        _ => Err("a whole number from 1".to_owned()),
+        _ => Err(format!("{}: a whole number from 1", found(text))),
     }
 }
 
 fn check_span(text: &str, least: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (least..=LONGEST_SPAN_S).contains(&seconds) => Ok(seconds),
-        _ => Err(format!("seconds, {least} to {LONGEST_SPAN_S}")),
+        _ => Err(format!("{}: seconds, {least} to {LONGEST_SPAN_S}", found(text))),
     }
+}
+
+/// What was typed, as an error names it.
+fn found(text: &str) -> String {
+    if text.is_empty() { "nothing typed".to_owned() } else { format!("`{text}`") }
 }

@@ -1,92 +1,159 @@
-//! Keys: read from TOML, checked, and looked up by layer. Help and hints are made from here.
+//! Keys: looked up by layer, alone or as a chord. Help, hints and the README's table are made from
+//! here; the files are read by [`file`].
 
-use std::{collections::BTreeMap, io, ops::Range, path::Path};
+mod file;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, io, path::Path};
 
 use crokey::{KeyCombination, KeyCombinationFormat};
 use crossterm::event::{KeyCode, KeyModifiers};
-use serde::Deserialize;
-use toml::Spanned;
 
+use self::file::{Change, parse};
 use super::action::{Action, Layer};
 
-const DEFAULT: &str = include_str!("../../keymaps/default.toml");
+/// The keymaps that rampdeck brings: name, file, text. The first lies below every other.
+const BUILT_IN: [(&str, &str, &str); 2] = [
+    ("default", "keymaps/default.toml", include_str!("../../keymaps/default.toml")),
+    ("vim", "keymaps/vim.toml", include_str!("../../keymaps/vim.toml")),
+];
 
 /// Why a keymap was refused. The text names the file, the line, what was found and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeymapError {
-    #[error("{file} cannot be read: {source}")]
+    #[error("{file} cannot be read: {source}; a name is one of {names}", names = names().join(", "))]
     Unreadable { file: String, source: io::Error },
     #[error("{file}:{line}: {what}")]
     Refused { file: String, line: usize, what: String },
 }
 
-/// One key of a layer.
+/// The names of the keymaps that rampdeck brings.
+pub(super) fn names() -> Vec<&'static str> {
+    BUILT_IN.iter().map(|(name, ..)| *name).collect()
+}
+
+/// One key of a layer, or one chord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Binding {
-    pub key: KeyCombination,
+    /// One key, or those of a chord in their order.
+    pub keys: Vec<KeyCombination>,
     pub action: Action,
     pub desc: String,
     pub hint: Option<String>,
 }
 
+impl Binding {
+    /// The key as the screen has it; those of a chord with a space between them.
+    pub(super) fn text(&self, ascii: bool) -> String {
+        keys_text(&self.keys, ascii)
+    }
+}
+
+/// What keys that were pressed one after the other mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Lookup<'a> {
+    Matched(Action),
+    /// A chord has begun: how it can go on.
+    Pending(Vec<&'a Binding>),
+    NotFound,
+}
+
 /// The live keymap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Keymap {
+    /// No keys of a layer's row begin with those of another one.
     layers: BTreeMap<Layer, Vec<Binding>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    on: Spanned<String>,
-    run: Spanned<String>,
-    #[serde(default)]
-    desc: String,
-    hint: Option<String>,
-}
-
-/// A row that has been checked; `None` takes a key away.
-struct Change {
-    layer: Layer,
-    key: KeyCombination,
-    binding: Option<Binding>,
-}
-
 impl Keymap {
-    /// The keymap that rampdeck brings, with the operator's file laid over it.
+    /// The keymap that rampdeck brings, with one laid over it: by its name, or the operator's file.
     ///
     /// # Errors
     /// When a file cannot be read or a line of it is refused.
     pub(super) fn load(overlay: Option<&Path>) -> Result<Self, KeymapError> {
+        let name = overlay.map_or(Some("default"), Path::to_str);
+        let built_in = name.and_then(|name| names().into_iter().find(|known| *known == name));
+        match (built_in, overlay) {
+            (None, Some(path)) => Self::of_file(path),
+            (name, _) => Self::named(name.unwrap_or("default")),
+        }
+    }
+
+    /// A keymap that rampdeck brings.
+    ///
+    /// # Errors
+    /// When a line of it is refused; a test holds that none is.
+    pub(super) fn named(name: &str) -> Result<Self, KeymapError> {
         let mut keymap = Self { layers: BTreeMap::new() };
-        keymap.lay_over("keymaps/default.toml", DEFAULT)?;
-        if let Some(path) = overlay {
-            let file = path.display().to_string();
-            let text = std::fs::read_to_string(path)
-                .map_err(|source| KeymapError::Unreadable { file: file.clone(), source })?;
-            keymap.lay_over(&file, &text)?;
+        let (_, below, text) = BUILT_IN[0];
+        keymap.lay_over(below, text)?;
+        if let Some((_, file, text)) = BUILT_IN[1..].iter().find(|(known, ..)| *known == name) {
+            keymap.lay_over(file, text)?;
         }
         Ok(keymap)
     }
 
+    fn of_file(path: &Path) -> Result<Self, KeymapError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| KeymapError::Unreadable { file: file.clone(), source })?;
+        let parsed = parse(&file, &text)?;
+        let mut keymap = Self::named(parsed.base.unwrap_or("default"))?;
+        keymap.take(parsed.changes);
+        Ok(keymap)
+    }
+
     fn lay_over(&mut self, file: &str, text: &str) -> Result<(), KeymapError> {
-        for change in parse(file, text)? {
-            let rows = self.layers.entry(change.layer).or_default();
-            let place = rows.iter().position(|row| row.key == change.key);
-            match (place, change.binding) {
-                (Some(place), Some(binding)) => rows[place] = binding,
-                (Some(place), None) => drop(rows.remove(place)),
-                (None, Some(binding)) => rows.push(binding),
-                (None, None) => {}
-            }
-        }
+        self.take(parse(file, text)?.changes);
         Ok(())
     }
 
-    /// What a key does in a layer, `Everywhere` not counted.
-    pub(super) fn action(&self, layer: Layer, key: KeyCombination) -> Option<Action> {
-        let key = plain(key);
-        self.layer(layer).iter().find(|row| row.key == key).map(|row| row.action)
+    /// Takes a file's rows: first what they take away, so that their order does not matter.
+    fn take(&mut self, changes: Vec<Change>) {
+        let (removed, bound): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.binding.is_none());
+        for change in removed {
+            let rows = self.layers.entry(change.layer).or_default();
+            rows.retain(|row| !row.keys.starts_with(&change.keys));
+        }
+        for Change { layer, keys, binding } in bound {
+            let Some(binding) = binding else { continue };
+            let rows = self.layers.entry(layer).or_default();
+            let place = rows.iter().position(|row| row.keys == keys);
+            match place {
+                Some(place) => rows[place] = binding,
+                None => {
+                    rows.retain(|row| !clash(&row.keys, &keys));
+                    rows.push(binding);
+                }
+            }
+        }
+    }
+
+    /// What keys mean in a layer, in a view also by the keys of every view; `Everywhere` is not
+    /// counted.
+    pub(super) fn find(&self, layer: Layer, keys: &[KeyCombination]) -> Lookup<'_> {
+        let keys: Vec<_> = keys.iter().copied().map(plain).collect();
+        let begun: Vec<_> = self.rows(layer).filter(|row| row.keys.starts_with(&keys)).collect();
+        match begun[..] {
+            [] => Lookup::NotFound,
+            [row] if row.keys == keys => Lookup::Matched(row.action),
+            _ => Lookup::Pending(begun),
+        }
+    }
+
+    /// The rows that count in a layer, its own first; of those of every view only what means
+    /// something in this one and has not been bound anew.
+    pub(super) fn rows(&self, layer: Layer) -> impl Iterator<Item = &Binding> {
+        let own = self.layer(layer);
+        let views = if layer.is_view() { self.layer(Layer::Views) } else { &[] };
+        let views = views.iter().filter(move |row| {
+            row.action.belongs_in(layer) && own.iter().all(|known| !clash(&known.keys, &row.keys))
+        });
+        own.iter().chain(views)
     }
 
     /// The rows of a layer, in the order of the file.
@@ -96,9 +163,20 @@ impl Keymap {
 
     /// The first key that does something in a layer or everywhere, as text.
     pub(super) fn key_for(&self, layer: Layer, action: Action) -> Option<String> {
-        let rows = self.layer(layer).iter().chain(self.layer(Layer::Everywhere));
-        rows.into_iter().find(|row| row.action == action).map(|row| key_text(row.key, true))
+        let mut rows = self.rows(layer).chain(self.layer(Layer::Everywhere));
+        rows.find(|row| row.action == action).map(|row| row.text(true))
     }
+}
+
+/// Whether one cannot be told from the beginning of the other.
+fn clash(one: &[KeyCombination], other: &[KeyCombination]) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// Keys as the screen has them, with spaces between them.
+pub(super) fn keys_text(keys: &[KeyCombination], ascii: bool) -> String {
+    let keys: Vec<_> = keys.iter().map(|key| key_text(*key, ascii)).collect();
+    keys.join(" ")
 }
 
 /// A key as the screen has it: `s`, `T`, `ctrl-c`, `enter`, an arrow as a word in ASCII mode.
@@ -130,143 +208,4 @@ fn plain(mut key: KeyCombination) -> KeyCombination {
         key.modifiers.set(KeyModifiers::SHIFT, c.is_uppercase());
     }
     key
-}
-
-fn parse(file: &str, text: &str) -> Result<Vec<Change>, KeymapError> {
-    let refuse = |at: usize, what: String| KeymapError::Refused {
-        file: file.to_owned(),
-        line: line_of(text, at),
-        what,
-    };
-    let tables: BTreeMap<Spanned<String>, Vec<Row>> = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span: Range<usize>| span.start);
-        refuse(at, error.message().to_owned())
-    })?;
-    let mut changes: Vec<Change> = Vec::new();
-    for (name, rows) in tables {
-        let layer =
-            Layer::ALL.into_iter().find(|l| l.name() == name.get_ref()).ok_or_else(|| {
-                let known: Vec<_> = Layer::ALL.into_iter().map(Layer::name).collect();
-                let what = format!("no layer `{}`; there are {}", name.get_ref(), known.join(", "));
-                refuse(name.span().start, what)
-            })?;
-        let first = changes.len();
-        for row in rows {
-            let at = row.on.span().start;
-            let key = parse_key(row.on.get_ref()).map_err(|what| refuse(at, what))?;
-            if changes[first..].iter().any(|change| change.key == key) {
-                let what = format!("key `{}` is bound twice in {layer}", row.on.get_ref());
-                return Err(refuse(at, what));
-            }
-            let run = row.run.span().start;
-            let binding = check(layer, key, row).map_err(|what| refuse(run, what))?;
-            changes.push(Change { layer, key, binding });
-        }
-    }
-    Ok(changes)
-}
-
-fn check(layer: Layer, key: KeyCombination, row: Row) -> Result<Option<Binding>, String> {
-    let name = row.run.get_ref();
-    if name == "none" {
-        return Ok(None);
-    }
-    let known = || Action::names_in(layer).join(", ");
-    let action = Action::named(name)
-        .ok_or_else(|| format!("no command `{name}`; {layer} has {}", known()))?;
-    if !action.belongs_in(layer) {
-        return Err(format!("command `{name}` means nothing in {layer}, which has {}", known()));
-    }
-    let desc = if row.desc.is_empty() { name.replace('-', " ") } else { row.desc };
-    Ok(Some(Binding { key, action, desc, hint: row.hint }))
-}
-
-fn parse_key(text: &str) -> Result<KeyCombination, String> {
-    let mut characters = text.chars();
-    if let (Some(c), None) = (characters.next(), characters.next()) {
-        return Ok(plain(KeyCombination::one_key(KeyCode::Char(c), KeyModifiers::NONE)));
-    }
-    let unknown = || {
-        format!(
-            "`{text}` is not a key; a key is a character, esc, enter, tab, backtab, space, up, \
-             down, left, right, home, end, pageup, pagedown, backspace, delete or f1 to f24, \
-             with ctrl- or alt- before it"
-        )
-    };
-    let key: KeyCombination = text.parse().map_err(|_| unknown())?;
-    if !key.is_ansi_compatible() {
-        return Err(unknown());
-    }
-    Ok(plain(key))
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(text: &str) -> String {
-        let mut keymap = Keymap { layers: BTreeMap::new() };
-        keymap.lay_over("my.toml", text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn the_keymap_that_comes_along_is_sound() {
-        let keymap = Keymap::load(None).unwrap();
-        for layer in Layer::ALL {
-            assert!(!keymap.layer(layer).is_empty(), "{layer}");
-            for row in keymap.layer(layer) {
-                assert!(!row.desc.is_empty());
-            }
-        }
-        assert_eq!(keymap.key_for(Layer::Overview, Action::Teardown).as_deref(), Some("T"));
-        assert_eq!(keymap.key_for(Layer::Form, Action::Detach).as_deref(), Some("ctrl-c"));
-    }
-
-    #[test]
-    fn a_key_bound_twice_is_refused_with_its_line() {
-        let text = "overview = [\n { on = \"s\", run = \"start-cell\" },\n { on = \"s\", run = \"stop-cell\" },\n]\n";
-        assert_eq!(refusal(text), "my.toml:3: key `s` is bound twice in overview");
-    }
-
-    #[test]
-    fn unknown_commands_keys_layers_and_columns_are_refused_with_their_line() {
-        let row = |row: &str| refusal(&format!("# mine\noverview = [\n{row}\n]\n"));
-        let text = row("{ on = \"s\", run = \"explode\" }");
-        assert!(text.starts_with("my.toml:3: no command `explode`; overview has start-cell, "));
-        let text = row("{ on = \"hyper-s\", run = \"start-cell\" }");
-        assert!(text.starts_with("my.toml:3: `hyper-s` is not a key; a key is "), "{text}");
-        let text = row("{ on = \"s\", run = \"submit\" }");
-        assert!(text.starts_with("my.toml:3: command `submit` means nothing in overview"));
-        let text = row("{ on = \"s\", run = \"help\", colour = 1 }");
-        assert!(text.starts_with("my.toml:3: unknown field `colour`"), "{text}");
-        assert!(refusal("\nzoom = []\n").starts_with("my.toml:2: no layer `zoom`; there are "));
-    }
-
-    #[test]
-    fn an_operators_file_changes_only_what_it_names() {
-        let mut keymap = Keymap::load(None).unwrap();
-        let text = "overview = [{ on = \"x\", run = \"none\" }, { on = \"s\", run = \"help\" }, { on = \"w\", run = \"rate-double\" }]";
-        keymap.lay_over("my.toml", text).unwrap();
-        let action = |key| keymap.action(Layer::Overview, parse_key(key).unwrap());
-        assert_eq!(action("x"), None);
-        assert_eq!(action("s"), Some(Action::Help));
-        assert_eq!(action("w"), Some(Action::RateDouble));
-        assert_eq!(action("p"), Some(Action::PauseResume));
-    }
-
-    #[test]
-    fn a_capital_is_the_same_with_and_without_shift() {
-        let keymap = Keymap::load(None).unwrap();
-        for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
-            let key = KeyCombination::one_key(KeyCode::Char('T'), modifiers);
-            assert_eq!(keymap.action(Layer::Everywhere, key), Some(Action::Teardown));
-            let plus = KeyCombination::one_key(KeyCode::Char('+'), modifiers);
-            assert_eq!(keymap.action(Layer::Overview, plus), Some(Action::RateUp));
-        }
-    }
 }

@@ -6,12 +6,17 @@
 //! screen. The command line calls [`run`].
 
 mod action;
+mod copy;
 mod engine;
 #[cfg(test)]
 mod fixture;
 mod form;
+mod help;
 mod keymap;
+mod looks;
+mod palette;
 mod record;
+mod removal;
 mod session;
 mod state;
 mod terminal;
@@ -26,6 +31,7 @@ use std::{
 
 pub use keymap::KeymapError;
 pub use session::run;
+pub use theme::Tone;
 
 use crate::model::RunId;
 
@@ -36,10 +42,12 @@ pub struct ConsoleOptions {
     pub socket: PathBuf,
     /// This program's version and commit.
     pub build: String,
-    /// A keymap of the operator's, laid over the default one.
+    /// A keymap laid over the default one: the name of one that comes along, or a file.
     pub keymap: Option<PathBuf>,
     /// No colours, whatever the terminal can do; `NO_COLOR` in the environment says the same.
     pub no_color: bool,
+    /// What the colours are to be read on.
+    pub tone: Tone,
     /// Only ASCII characters; a locale without UTF-8 says the same.
     pub ascii: bool,
 }
@@ -79,7 +87,7 @@ pub enum ConsoleError {
     Terminal(#[source] io::Error),
 }
 
-/// Checks a keymap of the operator's before anything is started with it.
+/// Checks a keymap, by name or file, before anything is started with it.
 ///
 /// # Errors
 /// When it cannot be read, or a line of it is refused.

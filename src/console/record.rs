@@ -8,11 +8,14 @@ use std::{
 
 use crate::{
     link::HISTORY_POINTS,
-    model::{CellId, ConfigurationId, Event, EventKind, Load, Snapshot, Tps, Verdict, WindowPoint},
+    model::{
+        CellId, ClassLatency, ConfigurationId, Event, EventKind, Load, PerClass, Snapshot, Tps,
+        Verdict, WindowPoint,
+    },
 };
 
-/// Events kept for the lines below the panes.
-const EVENTS: usize = 200;
+/// Events kept for the log: a night's, at some hundred bytes each.
+const EVENTS: usize = 2_000;
 /// Ended cells kept for the summary: far more than a plan has.
 const CELLS: usize = 1_000;
 
@@ -23,6 +26,12 @@ pub(super) struct EndedCell {
     pub configuration: ConfigurationId,
     pub load: Load,
     pub tps: Tps,
+    pub stage: String,
+    pub classes: PerClass<ClassLatency>,
+    pub connection_wait_p99_ms: Option<f64>,
+    /// Who made the tail, in words.
+    pub tail: String,
+    pub measured_s: f64,
     pub verdict: Verdict,
     /// The first reason, empty where there is none.
     pub why: String,
@@ -100,7 +109,19 @@ impl Record {
                 let spans = Spans { warmup_s: *warmup_s, measure_s: *measure_s };
                 self.spans.insert(configuration.clone(), spans);
             }
-            EventKind::CellEnded { cell, configuration, load, verdict, tps, reasons } => {
+            EventKind::CellEnded {
+                cell,
+                configuration,
+                load,
+                verdict,
+                tps,
+                reasons,
+                stage,
+                classes,
+                connection_wait_p99_ms,
+                tail,
+                measured_s,
+            } => {
                 if self.cells.iter().any(|known| known.cell == *cell) {
                     return;
                 }
@@ -112,6 +133,11 @@ impl Record {
                     configuration: configuration.clone(),
                     load: *load,
                     tps: *tps,
+                    stage: stage.clone(),
+                    classes: classes.clone(),
+                    connection_wait_p99_ms: *connection_wait_p99_ms,
+                    tail: tail.clone(),
+                    measured_s: *measured_s,
                     verdict: *verdict,
                     why: reasons.first().map(|reason| reason.text.clone()).unwrap_or_default(),
                 });
@@ -171,10 +197,10 @@ mod tests {
         }
         let seqs = |record: &Record| record.events().iter().map(|e| e.seq).collect::<Vec<_>>();
         assert_eq!(seqs(&record), [1, 2, 3]);
-        for seq in 4..=1_000 {
+        for seq in 4..=5_000 {
             record.add_event(event(seq));
         }
         record.add_event(event(5));
-        assert_eq!(seqs(&record), (801..=1_000).collect::<Vec<_>>());
+        assert_eq!(seqs(&record), (3_001..=5_000).collect::<Vec<_>>());
     }
 }

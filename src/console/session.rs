@@ -2,13 +2,13 @@
 
 use std::{io, time::Duration};
 
-use crossterm::event::{Event, EventStream, KeyEventKind};
+use crossterm::event::{Event, EventStream, KeyEventKind, MouseEventKind};
 use futures_util::StreamExt;
 use ratatui::layout::Rect;
 use rustix::process::{Signal, kill_current_process_group};
 use tokio::{
     signal::unix::{self, SignalKind},
-    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
@@ -18,6 +18,7 @@ use super::{
     ConsoleError, ConsoleExit, ConsoleOptions,
     engine::{Engine, Lines},
     keymap::Keymap,
+    removal,
     state::State,
     terminal::{self, ScreenWriter, TerminalGuard, Watchdog, WriterEvent},
     theme::Theme,
@@ -47,7 +48,7 @@ pub async fn run(options: ConsoleOptions) -> Result<ConsoleExit, ConsoleError> {
     }
     let engine = Engine::connect(&options.socket, &options.build).await?;
     let state = State::new(keymap, options.build.clone(), engine.build.clone(), UnixMs::now());
-    let theme = Theme::detect(options.no_color, options.ascii);
+    let theme = Theme::detect(options.tone, options.no_color, options.ascii);
     let lines = engine.spawn(options.socket, options.build);
     let mut session = Session::take(state, theme, lines).map_err(ConsoleError::Terminal)?;
     session.drive().await
@@ -90,6 +91,8 @@ struct Session {
     lines: Lines,
     /// Until the link's last message has come: it ends with the run.
     listening: bool,
+    /// What tasks of our own tell.
+    told: (UnboundedSender<Msg>, UnboundedReceiver<Msg>),
     screen: ScreenWriter,
     written: UnboundedReceiver<WriterEvent>,
     signals: Signals,
@@ -125,6 +128,7 @@ impl Session {
             theme,
             lines,
             listening: true,
+            told: unbounded_channel(),
             screen,
             written,
             signals,
@@ -171,6 +175,7 @@ impl Session {
                 Some(message) => return self.take_msg(message).await,
                 None => self.listening = false,
             },
+            Some(message) = self.told.1.recv() => return self.take_msg(message).await,
             _ = ticks.tick() => self.tick(),
             () = sleep_until(due), if may_draw => self.draw()?,
         }
@@ -182,6 +187,11 @@ impl Session {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 self.take_msg(Msg::Key(key.into())).await
             }
+            Event::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::ScrollDown => self.take_msg(Msg::Scroll { forward: true }).await,
+                MouseEventKind::ScrollUp => self.take_msg(Msg::Scroll { forward: false }).await,
+                _ => Ok(Step::Stay),
+            },
             Event::Paste(text) => self.take_msg(Msg::Paste(text)).await,
             Event::Resize(..) => {
                 self.redraw()?;
@@ -197,7 +207,17 @@ impl Session {
         for effect in update(&mut self.state, msg) {
             match effect {
                 Effect::Exit(exit) => return Ok(Step::Exit(exit)),
+                Effect::Remove { run } => {
+                    if let Err(error) = removal::start(&run, self.told.0.clone()) {
+                        let why = format!("the removal cannot be started: {error}");
+                        update(&mut self.state, Msg::Removal(removal::Removal::Said(why)));
+                        let ended = removal::Removal::Ended { remaining: None, exit_code: 1 };
+                        update(&mut self.state, Msg::Removal(ended));
+                    }
+                }
                 Effect::Redraw => self.redraw()?,
+                Effect::Copy(text) => self.screen.tell(&terminal::clipboard(&text)),
+                Effect::Mouse(taken) => self.screen.tell(&terminal::mouse(taken)),
                 Effect::Suspend => self.suspend().await?,
                 Effect::Send { id, command } => {
                     let frame = ClientFrame::Command { id, command };
@@ -251,6 +271,9 @@ impl Session {
 
     fn come_back(&mut self) -> Result<(), ConsoleError> {
         self.guard.retake().map_err(ConsoleError::Terminal)?;
+        if self.state.mouse {
+            self.screen.tell(&terminal::mouse(true));
+        }
         self.redraw()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crokey::KeyCombination;
 use tui_input::Input;
 
 use crate::model::{
@@ -9,16 +10,24 @@ use crate::model::{
 };
 
 use super::{
-    action::Layer,
-    form::{RateForm, StartForm},
+    action::{Action, Layer},
+    form::{RampForm, RateForm, StartForm},
     keymap::Keymap,
+    looks::Looks,
+    palette::PalettePanel,
     record::Record,
 };
 
 /// How long a message stays, in seconds.
 pub(super) const TOAST_S: f64 = 8.0;
+/// How long a decision that opened by itself takes no answer, in seconds: a key meant for what was
+/// on the screen before cannot answer it.
+const FRESH_S: f64 = 0.7;
 /// A snapshot older than this looks stale, in seconds; four a second are due.
 pub(super) const STALE_S: f64 = 2.0;
+
+/// An engine that has said nothing for so long is not asked to remove anything, in seconds.
+const SILENT_S: f64 = 10.0;
 
 /// The state of the link to the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +48,73 @@ pub(super) struct Toast {
     pub at: UnixMs,
 }
 
-/// What lies over the overview.
+/// What fills the screen between the header and the hints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum View {
+    #[default]
+    Overview,
+    Configuration,
+    Compare,
+    Cells,
+    Resources,
+    Log,
+}
+
+impl View {
+    /// The layer of the view's own keys.
+    pub(super) const fn layer(self) -> Layer {
+        match self {
+            Self::Overview => Layer::Overview,
+            Self::Configuration => Layer::Configuration,
+            Self::Compare => Layer::Compare,
+            Self::Cells => Layer::Cells,
+            Self::Resources => Layer::Resources,
+            Self::Log => Layer::Log,
+        }
+    }
+}
+
+/// What lies over the view.
 #[derive(Clone, Debug)]
 pub(super) enum Dialog {
     Start(Box<StartForm>),
     Rate(RateForm),
+    Ramp(RampForm),
     Decision(DecisionPanel),
     Teardown(TeardownPanel),
-    Help { scroll: usize },
+    Help(HelpPanel),
+    Palette(PalettePanel),
+    /// What is searched for in the log, being typed.
+    Search(Input),
+}
+
+/// The help, opened.
+#[derive(Clone, Debug)]
+pub(super) struct HelpPanel {
+    /// The layer that it was opened from: its keys come first.
+    pub from: Layer,
+    /// What it lies over, to be shown again.
+    pub under: Option<Box<Dialog>>,
+    pub scroll: usize,
+    /// Only lines that contain this are shown.
+    pub search: Input,
+    /// Whether `search` is being typed into.
+    pub typing: bool,
+}
+
+impl HelpPanel {
+    /// The help over a layer, and over what it hides meanwhile.
+    pub(super) fn new(from: Layer, under: Option<Box<Dialog>>) -> Self {
+        Self { from, under, scroll: 0, search: Input::default(), typing: false }
+    }
+}
+
+/// What the views show while the picture is held still.
+#[derive(Clone, Debug)]
+pub(super) struct Frozen {
+    pub at: UnixMs,
+    pub snapshot: Box<Snapshot>,
+    pub record: Record,
 }
 
 /// The pending decision, opened.
@@ -54,6 +122,8 @@ pub(super) enum Dialog {
 pub(super) struct DecisionPanel {
     /// The option that is marked, from 0; it waits for a confirmation.
     pub marked: Option<usize>,
+    /// When it opened, if it did by itself.
+    pub opened: Option<UnixMs>,
 }
 
 /// The teardown, asked for or under way.
@@ -62,6 +132,8 @@ pub(super) struct TeardownPanel {
     pub input: Input,
     pub error: Option<String>,
     pub scroll: usize,
+    /// Only what would go is shown; nothing can be sent.
+    pub dry_run: bool,
     /// The decision and its option that the typed name answers; otherwise a command of its own.
     pub answers: Option<(String, String)>,
 }
@@ -78,6 +150,8 @@ pub(super) struct RunEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pending {
     pub command: Command,
+    /// What to say once it is done; otherwise the command's own words.
+    pub done: Option<String>,
 }
 
 /// Everything that is drawn.
@@ -93,6 +167,17 @@ pub(super) struct State {
     pub last_seen: Option<UnixMs>,
     pub snapshot: Option<Box<Snapshot>>,
     pub record: Record,
+    /// The picture that is held still, if it is.
+    pub frozen: Option<Box<Frozen>>,
+    pub view: View,
+    /// What each view is set to.
+    pub looks: Looks,
+    /// Number of this console, from 1; 0 until the engine has said it.
+    pub number: u32,
+    /// Keys of a chord that have been pressed so far.
+    pub chord: Vec<KeyCombination>,
+    /// Whether the mouse acts here; otherwise the terminal has it, for selecting text.
+    pub mouse: bool,
     /// Index of the selected configuration.
     pub selected: usize,
     pub dialog: Option<Dialog>,
@@ -105,7 +190,11 @@ pub(super) struct State {
     pub next_command: u64,
     /// When the last step of a rate was sent: a key held down must not run away.
     pub last_step: Option<UnixMs>,
+    /// What was last asked for in the palette, the newest first.
+    pub recent: Vec<Action>,
     pub ended: Option<RunEnd>,
+    /// Whether a removal without the engine is under way.
+    pub removing: bool,
 }
 
 impl State {
@@ -119,6 +208,12 @@ impl State {
             last_seen: None,
             snapshot: None,
             record: Record::default(),
+            frozen: None,
+            view: View::Overview,
+            looks: Looks::default(),
+            number: 0,
+            chord: Vec::new(),
+            mouse: false,
             selected: 0,
             dialog: None,
             shown_decision: None,
@@ -127,20 +222,55 @@ impl State {
             pending: BTreeMap::new(),
             next_command: 1,
             last_step: None,
+            recent: Vec::new(),
             ended: None,
+            removing: false,
         }
     }
 
     /// The layer of keys on top.
     pub(super) const fn layer(&self) -> Layer {
         match &self.dialog {
-            Some(Dialog::Start(_) | Dialog::Rate(_)) => Layer::Form,
+            Some(Dialog::Start(_) | Dialog::Rate(_) | Dialog::Ramp(_)) => Layer::Form,
             Some(Dialog::Decision(_)) => Layer::Decision,
             Some(Dialog::Teardown(_)) => Layer::Teardown,
-            Some(Dialog::Help { .. }) => Layer::Help,
-            None if self.ended.is_some() => Layer::Ended,
-            None => Layer::Overview,
+            Some(Dialog::Help(HelpPanel { typing: true, .. }) | Dialog::Search(_)) => Layer::Search,
+            Some(Dialog::Help(_)) => Layer::Help,
+            Some(Dialog::Palette(_)) => Layer::Palette,
+            None => match self.view {
+                View::Overview if self.ended.is_some() => Layer::Ended,
+                view => view.layer(),
+            },
         }
+    }
+
+    /// What the views show: the newest snapshot, or the one that is held still.
+    pub(super) fn shown(&self) -> Option<&Snapshot> {
+        let frozen = self.frozen.as_ref().map(|frozen| &*frozen.snapshot);
+        frozen.or(self.snapshot.as_deref())
+    }
+
+    /// The memory that goes with [`State::shown`].
+    pub(super) fn shown_record(&self) -> &Record {
+        self.frozen.as_ref().map_or(&self.record, |frozen| &frozen.record)
+    }
+
+    /// Whether another console drives the run and this one watches.
+    pub(super) fn watches(&self) -> bool {
+        let holder = self.snapshot.as_ref().and_then(|snapshot| snapshot.control.holder);
+        holder.is_some_and(|holder| self.number > 0 && holder != self.number)
+    }
+
+    /// Whether this console drives the run and another one has asked for control.
+    pub(super) fn is_asked_for_control(&self) -> bool {
+        let control = self.snapshot.as_ref().map(|snapshot| &snapshot.control);
+        control.is_some_and(|c| c.asked.is_some() && c.holder == Some(self.number))
+    }
+
+    /// Whether the decision on top opened by itself so recently that it takes no answer yet.
+    pub(super) fn is_decision_fresh(&self) -> bool {
+        let Some(Dialog::Decision(panel)) = &self.dialog else { return false };
+        panel.opened.is_some_and(|at| self.now.seconds_since(at) < FRESH_S)
     }
 
     pub(super) fn run(&self) -> Option<&RunId> {
@@ -158,6 +288,12 @@ impl State {
     /// Whether a teardown has begun, as far as is known.
     pub(super) fn tearing_down(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|snapshot| snapshot.teardown.is_some())
+    }
+
+    /// Whether the engine can be asked for something: it is there and not silent.
+    pub(super) fn engine_answers(&self) -> bool {
+        let silent = self.stale_s().is_some_and(|age| age > SILENT_S);
+        self.link == LinkState::Live && !silent
     }
 
     /// Seconds since the last snapshot came, once it is late.

@@ -174,11 +174,12 @@ impl Supervisor {
             }
             self.progress.started(&cell);
             let request = Request {
+                number: cell.number,
                 load: self.configurations[at].plan.shape.applied_to(cell.load),
                 warmup_s: cell.warmup_s,
                 measure_s: cell.measure_s,
                 stage: self.progress.stage().map(|(_, s)| s.name.clone()).unwrap_or_default(),
-                by: "plan",
+                by: "plan".to_owned(),
                 planned: Some(cell),
             };
             self.start_cell(at, request);
@@ -222,7 +223,7 @@ impl Supervisor {
             load: request.load,
             warmup_s: request.warmup_s,
             measure_s: request.measure_s,
-            by: request.by.to_owned(),
+            by: request.by.clone(),
             beside: running.iter().cloned().collect(),
         });
         for other in &mut self.configurations {
@@ -372,17 +373,22 @@ impl Supervisor {
         let Some(active) = self.configurations[at].cell.take() else { return };
         let ActiveCell { tracker, planned, cut, .. } = active;
         self.plan_cell_over(planned.clone(), cut, &result.end);
+        if cut != Some(Cut::Stepped) {
+            self.end_ramp(at, "its cell has ended");
+            self.configurations[at].rates.clear();
+        }
         let conditions = self.conditions(&tracker, result.round_trip_ms);
         let order = tracker.order;
         let checkable = !matches!(result.end, CellEnd::Failed { .. });
         let acknowledged = result.acknowledged;
         self.configurations[at].checking.push(CheckingCell {
             request: Request {
+                number: 0,
                 load: order.load,
                 warmup_s: order.warmup_s,
                 measure_s: order.measure_s,
                 stage: tracker.stage,
-                by: "",
+                by: String::new(),
                 planned,
             },
             attempt: order.attempt.ordinal,

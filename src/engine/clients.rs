@@ -3,21 +3,35 @@
 //! Each client has a task of its own. A slow or stalled one gets only the newest snapshot and can
 //! lose events (it is told how many), so nothing of it is ever waited for.
 
-use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
 
 use tokio::{
-    net::{UnixListener, UnixStream},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     sync::{broadcast, mpsc, oneshot, watch},
 };
 
-use super::input::Input;
+use super::{control::Speaker, input::Input};
 use crate::{
     link::{ClientFrame, FrameReader, FrameWriter, PROTOCOL, Role, ServerFrame},
-    model::{ConfigurationId, Event, EventKind, Level, Snapshot, UnixMs, WindowPoint},
+    model::{
+        ConfigurationId, ConsoleStatus, Event, EventKind, Level, Snapshot, UnixMs, WindowPoint,
+    },
 };
 
 /// Events a client may be behind before it loses some.
 const EVENT_BACKLOG: usize = 4096;
+/// Characters of a console's name that are kept.
+const LONGEST_NAME: usize = 40;
 
 /// What a client needs when it arrives.
 pub struct Arrival {
@@ -31,6 +45,8 @@ pub struct Broadcaster {
     snapshots: watch::Sender<Option<Arc<Snapshot>>>,
     events: broadcast::Sender<Arc<Event>>,
     ended: watch::Sender<Option<(u8, String)>>,
+    /// Consoles so far, for the next one's number.
+    consoles: Arc<AtomicU32>,
 }
 
 impl Broadcaster {
@@ -39,6 +55,7 @@ impl Broadcaster {
             snapshots: watch::Sender::new(None),
             events: broadcast::Sender::new(EVENT_BACKLOG),
             ended: watch::Sender::new(None),
+            consoles: Arc::default(),
         }
     }
 
@@ -96,43 +113,76 @@ pub fn serve(
 async fn client(stream: UnixStream, broadcaster: Broadcaster, inputs: mpsc::Sender<Input>) {
     let (read, write) = stream.into_split();
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
-    let role = match reader.next::<ClientFrame>().await {
-        Ok(Some(ClientFrame::Hello { role, protocol, .. })) => {
-            let welcome =
-                ServerFrame::Welcome { protocol: PROTOCOL, build: super::build().to_owned() };
-            if writer.send(&welcome).await.is_err() || protocol != PROTOCOL {
-                return;
-            }
-            role
-        }
-        Ok(other) => {
-            tracing::warn!("a client did not say hello: {other:?}");
-            return;
-        }
-        Err(error) => {
-            tracing::warn!("a client could not be understood: {error}");
-            return;
-        }
-    };
-    let console = role == Role::Console;
+    let Some(client) = greet(&mut reader, &mut writer, &broadcaster).await else { return };
+    let Client { role, console } = client;
+    let number = console.as_ref().map(|console| console.number);
     // An engine that is ending takes no inputs any more; its clients are still told of the end.
     let _ = inputs.send(Input::Attached { console }).await;
     let (replies, reply_queue) = mpsc::channel(16);
-    let reading = read_commands(&mut reader, role, &inputs, replies);
+    let reading = read_commands(&mut reader, speaker(role, number), &inputs, replies);
     tokio::select! {
         () = reading => {}
-        result = write_frames(&mut writer, &broadcaster, &inputs, role, reply_queue) => {
+        result = write_frames(&mut writer, &broadcaster, &inputs, reply_queue) => {
             if let Err(error) = result {
                 tracing::info!("a client has gone: {error}");
             }
         }
     }
-    let _ = inputs.send(Input::Left { console }).await;
+    let _ = inputs.send(Input::Left { number }).await;
+}
+
+/// Who has come.
+struct Client {
+    role: Role,
+    console: Option<ConsoleStatus>,
+}
+
+/// The first frame of each side; `None` where the two cannot talk. The other side is told which of
+/// them is older by the protocol that our welcome names.
+async fn greet(
+    reader: &mut FrameReader<OwnedReadHalf>,
+    writer: &mut FrameWriter<OwnedWriteHalf>,
+    broadcaster: &Broadcaster,
+) -> Option<Client> {
+    let (role, protocol, name, build) = match reader.next::<ClientFrame>().await {
+        Ok(Some(ClientFrame::Hello { role, protocol, name, build })) => {
+            (role, protocol, name, build)
+        }
+        Ok(other) => {
+            tracing::warn!("a client did not say hello: {other:?}");
+            return None;
+        }
+        Err(error) => {
+            tracing::warn!("a client could not be understood: {error}");
+            return None;
+        }
+    };
+    let talks = protocol == PROTOCOL;
+    let console = (talks && role == Role::Console).then(|| ConsoleStatus {
+        number: broadcaster.consoles.fetch_add(1, Ordering::Relaxed) + 1,
+        name: name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect(),
+        since: UnixMs::now(),
+    });
+    let welcome = ServerFrame::Welcome {
+        protocol: PROTOCOL,
+        build: super::build().to_owned(),
+        console: console.as_ref().map_or(0, |console| console.number),
+    };
+    writer.send(&welcome).await.ok()?;
+    if !talks {
+        let older = if protocol < PROTOCOL { "the client" } else { "this engine" };
+        tracing::warn!(
+            "a client ({build}, protocol {protocol}) cannot talk to this engine (protocol \
+             {PROTOCOL}): {older} is older"
+        );
+        return None;
+    }
+    Some(Client { role, console })
 }
 
 async fn read_commands(
-    reader: &mut FrameReader<tokio::net::unix::OwnedReadHalf>,
-    role: Role,
+    reader: &mut FrameReader<OwnedReadHalf>,
+    speaker: Speaker,
     inputs: &mpsc::Sender<Input>,
     replies: mpsc::Sender<ServerFrame>,
 ) {
@@ -140,7 +190,7 @@ async fn read_commands(
         match reader.next::<ClientFrame>().await {
             Ok(Some(ClientFrame::Command { id, command })) => {
                 let (answer, answered) = oneshot::channel();
-                let input = Input::Command { command, by: speaker(role), answer };
+                let input = Input::Command { command, speaker: speaker.clone(), answer };
                 let _ = inputs.send(input).await;
                 let refused = answered.await.unwrap_or(Some("the engine is ending".to_owned()));
                 if replies.send(ServerFrame::Reply { id, refused }).await.is_err() {
@@ -157,19 +207,18 @@ async fn read_commands(
     }
 }
 
-const fn speaker(role: Role) -> &'static str {
-    match role {
-        Role::Console => "operator",
-        Role::Headless => "headless",
-        Role::CommandLine => "command line",
+const fn speaker(role: Role, number: Option<u32>) -> Speaker {
+    match (role, number) {
+        (Role::Console, Some(number)) => Speaker::Console { number },
+        (Role::Console | Role::CommandLine, _) => Speaker::Other("command line"),
+        (Role::Headless, _) => Speaker::Other("headless"),
     }
 }
 
 async fn write_frames(
-    writer: &mut FrameWriter<tokio::net::unix::OwnedWriteHalf>,
+    writer: &mut FrameWriter<OwnedWriteHalf>,
     broadcaster: &Broadcaster,
     inputs: &mpsc::Sender<Input>,
-    role: Role,
     mut replies: mpsc::Receiver<ServerFrame>,
 ) -> Result<(), crate::link::FrameError> {
     // Subscribed before the arrival is asked for, so that no event falls between the two; those
@@ -186,10 +235,7 @@ async fn write_frames(
         }
         for event in arrival.journal {
             last_seq = event.seq;
-            // A console gets the newest events with each snapshot.
-            if role != Role::Console {
-                writer.send(&ServerFrame::Event(Box::new(event))).await?;
-            }
+            writer.send(&ServerFrame::Event(Box::new(event))).await?;
         }
     }
     loop {

@@ -1,8 +1,11 @@
 //! The operator's commands: done, or refused with why and what would be accepted.
 
-use super::supervisor::{Cut, Request, Supervisor};
+use super::{
+    control::Speaker,
+    supervisor::{Cut, Request, Supervisor},
+};
 use crate::model::{
-    Command, ConfigurationId, ConfigurationState, EventKind, GuardState, Load, RateStep, RunState,
+    Command, ConfigurationId, ConfigurationState, EventKind, GuardState, Load, RunState, UnixMs,
     When,
 };
 
@@ -11,18 +14,23 @@ const LONGEST_SPAN_S: f64 = 86_400.0;
 
 impl Supervisor {
     /// Carries a command out; gives why not where it is refused. Either way it is in the journal.
-    pub fn command(&mut self, command: Command, by: &'static str) -> Option<String> {
+    pub fn command(&mut self, command: Command, speaker: &Speaker) -> Option<String> {
         let text = command.to_string();
-        let refused = self.carry_out(command, by).err();
-        self.journal.note(EventKind::Command { text, by: by.to_owned(), refused: refused.clone() });
+        let by = self.control.name_of(speaker);
+        let refused = self.carry_out(command, speaker, &by).err();
+        self.journal.note(EventKind::Command { text, by, refused: refused.clone() });
         self.advance();
         refused
     }
 
-    fn carry_out(&mut self, command: Command, by: &'static str) -> Result<(), String> {
+    fn carry_out(&mut self, command: Command, speaker: &Speaker, by: &str) -> Result<(), String> {
         if let Command::Teardown { confirm } = &command {
             return self.teardown_asked(confirm, by);
         }
+        if let Some(done) = self.control_asked(&command, speaker) {
+            return done;
+        }
+        self.control.may_drive(speaker)?;
         if matches!(self.state, RunState::TearingDown | RunState::Ended { .. }) {
             return Err("the run is being torn down: no further command is taken".to_owned());
         }
@@ -33,6 +41,7 @@ impl Supervisor {
             }
             Command::StopCell { configuration } => {
                 let at = self.position(&configuration)?;
+                self.end_ramp(at, "its cell was stopped");
                 let waiting = std::mem::take(&mut self.configurations[at].queue);
                 if self.configurations[at].cell.is_none() && waiting.is_empty() {
                     return Err(format!("{configuration} has no running cell to stop"));
@@ -41,6 +50,14 @@ impl Supervisor {
                 Ok(())
             }
             Command::StepRate { configuration, step } => self.step_rate(&configuration, step, by),
+            Command::Ramp { configuration, to, over_s } => {
+                self.begin_ramp(&configuration, to, over_s, by)
+            }
+            Command::HoldRate { configuration } => self.hold_rate(&configuration),
+            Command::UndoStep { configuration } => self.undo_step(&configuration, by),
+            Command::RepeatCell { cell } => self.repeat_cell(&cell, by),
+            Command::MoveCell { cell, earlier } => self.move_cell(cell, earlier),
+            Command::DropCell { cell } => self.drop_cell(cell),
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Answer { decision, option } => self.answer(&decision, &option, by),
@@ -49,11 +66,29 @@ impl Supervisor {
                 self.stop_plan();
                 Ok(())
             }
-            Command::Teardown { .. } => Ok(()),
+            Command::Teardown { .. }
+            | Command::AskControl
+            | Command::GiveControl
+            | Command::KeepControl => Ok(()),
         }
     }
 
-    fn teardown_asked(&mut self, confirm: &str, by: &'static str) -> Result<(), String> {
+    /// What is about control itself; `None` for every other command.
+    fn control_asked(
+        &mut self,
+        command: &Command,
+        speaker: &Speaker,
+    ) -> Option<Result<(), String>> {
+        let told = match command {
+            Command::AskControl => return Some(self.control.ask(speaker, UnixMs::now())),
+            Command::GiveControl => self.control.answer(speaker, true),
+            Command::KeepControl => self.control.answer(speaker, false),
+            _ => return None,
+        };
+        Some(told.map(|text| self.tell(Some(text))))
+    }
+
+    fn teardown_asked(&mut self, confirm: &str, by: &str) -> Result<(), String> {
         let name = self.header.id.as_str();
         if confirm != name {
             return Err(format!(
@@ -67,7 +102,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn position(&self, id: &ConfigurationId) -> Result<usize, String> {
+    pub fn position(&self, id: &ConfigurationId) -> Result<usize, String> {
         self.configurations.iter().position(|c| c.plan.id == *id).ok_or_else(|| {
             let known: Vec<_> = self.configurations.iter().map(|c| c.plan.id.as_str()).collect();
             format!("found configuration `{id}`, allowed: {}", known.join(", "))
@@ -80,17 +115,25 @@ impl Supervisor {
         load: Load,
         (warmup_s, measure_s): (f64, f64),
         when: When,
-        by: &'static str,
+        by: &str,
     ) -> Result<(), String> {
         let at = self.position(id)?;
         self.may_start(at)?;
         self.check_load(at, load)?;
         check_span("warm-up", warmup_s, 0.0)?;
         check_span("measured span", measure_s, 1.0)?;
-        let request =
-            Request { load, warmup_s, measure_s, stage: "operator".to_owned(), by, planned: None };
+        let request = Request {
+            number: self.next_request(),
+            load,
+            warmup_s,
+            measure_s,
+            stage: "operator".to_owned(),
+            by: by.to_owned(),
+            planned: None,
+        };
         let busy = Self::runs(&self.configurations[at]);
         if when == When::Now {
+            self.end_ramp(at, "another cell was started");
             self.configurations[at].queue.clear();
             if busy {
                 self.cut(at, Cut::Replaced);
@@ -100,7 +143,7 @@ impl Supervisor {
         Ok(())
     }
 
-    fn may_start(&self, at: usize) -> Result<(), String> {
+    pub fn may_start(&self, at: usize) -> Result<(), String> {
         let configuration = &self.configurations[at];
         let id = &configuration.plan.id;
         if self.no_new_cells || self.guard.state() >= GuardState::NoNewCells {
@@ -118,7 +161,7 @@ impl Supervisor {
         }
     }
 
-    fn check_load(&self, at: usize, load: Load) -> Result<(), String> {
+    pub fn check_load(&self, at: usize, load: Load) -> Result<(), String> {
         let most = self.plan.load.max_connections;
         let connections = load.connections();
         if connections == 0 || connections > most {
@@ -135,7 +178,7 @@ impl Supervisor {
         load.rate().map_or(Ok(()), |rate| self.check_rate(rate))
     }
 
-    fn check_rate(&self, rate: f64) -> Result<(), String> {
+    pub fn check_rate(&self, rate: f64) -> Result<(), String> {
         let most = self.plan.load.max_rate;
         if rate.is_finite() && rate > 0.0 && rate <= most {
             Ok(())
@@ -144,58 +187,6 @@ impl Supervisor {
                 "found rate {rate}/s, allowed: above 0 to {most} (the plan's load.max_rate)"
             ))
         }
-    }
-
-    /// A step ends the running cell and starts the next one, which measures after a short settling
-    /// time, so that levels never mix.
-    fn step_rate(
-        &mut self,
-        id: &ConfigurationId,
-        step: RateStep,
-        by: &'static str,
-    ) -> Result<(), String> {
-        let at = self.position(id)?;
-        self.may_start(at)?;
-        // Several steps in quick succession build on each other, not on the cell that drains.
-        let running = self.configurations[at].cell.as_ref();
-        let stepping = running.is_some_and(|active| active.cut == Some(Cut::Stepped));
-        let waiting = self.configurations[at].queue.front().filter(|_| stepping);
-        let (load, measure_s) = match (waiting, running) {
-            (Some(request), _) => (request.load, request.measure_s),
-            (None, Some(active)) => (active.tracker.order.load, active.tracker.order.measure_s),
-            (None, None) => {
-                return Err(format!(
-                    "{id} has no running cell whose rate could be stepped: start an open cell first"
-                ));
-            }
-        };
-        let Load::Open { rate, arrivals, connections } = load else {
-            return Err(format!(
-                "{id} runs a closed loop, which has no rate: start an open cell instead"
-            ));
-        };
-        let rate = match step {
-            RateStep::Times { factor } => (rate * factor).min(self.plan.load.max_rate.max(rate)),
-            RateStep::To { rate } => rate,
-        };
-        self.check_rate(rate)?;
-        let request = Request {
-            load: Load::Open { rate, arrivals, connections },
-            warmup_s: self.plan.load.settle_s,
-            measure_s,
-            stage: "operator".to_owned(),
-            by,
-            planned: None,
-        };
-        let configuration = &mut self.configurations[at];
-        if stepping {
-            configuration.queue.pop_front();
-        }
-        configuration.queue.push_front(request);
-        if Self::runs(&self.configurations[at]) {
-            self.cut(at, Cut::Stepped);
-        }
-        Ok(())
     }
 
     fn pause(&mut self) -> Result<(), String> {

@@ -2,11 +2,11 @@
 
 use tokio::sync::oneshot;
 
-use super::{clients::Arrival, setup::Ready};
+use super::{clients::Arrival, control::Speaker, setup::Ready};
 use crate::{
     model::{
-        AgentReport, CellId, Command, ConfigurationId, InvariantReport, TeardownItem,
-        TeardownStatus,
+        AgentReport, CellId, Command, ConfigurationId, ConsoleStatus, InvariantReport,
+        TeardownItem, TeardownStatus,
     },
     provider::RecorderMessage,
 };
@@ -15,10 +15,11 @@ use crate::{
 pub enum Input {
     /// A client came or went.
     Attached {
-        console: bool,
+        console: Option<ConsoleStatus>,
     },
+    /// A console's number; `None` for others.
     Left {
-        console: bool,
+        number: Option<u32>,
     },
     /// A client wants what it needs to begin.
     History {
@@ -27,7 +28,7 @@ pub enum Input {
     /// A client asks for something; the answer is `None` where it was done, or why not.
     Command {
         command: Command,
-        by: &'static str,
+        speaker: Speaker,
         answer: oneshot::Sender<Option<String>>,
     },
     /// The setup or a removal says what it is about to do or has done.

@@ -9,7 +9,9 @@ use crate::{
 };
 
 /// Events kept for clients that attach late.
-const KEPT: usize = 200;
+const KEPT: usize = 2_000;
+/// Ends of cells kept beside them: far more than a plan has.
+const KEPT_ENDS: usize = 5_000;
 
 /// Writes the journal and tells the clients.
 pub struct Journal {
@@ -18,6 +20,8 @@ pub struct Journal {
     seq: u64,
     epoch: u64,
     kept: VecDeque<Event>,
+    /// Ends of cells that are no longer among the newest events.
+    ends: VecDeque<Event>,
     hook: Vec<String>,
     run: String,
     hooks: Vec<tokio::task::JoinHandle<()>>,
@@ -37,7 +41,8 @@ impl Journal {
             broadcaster,
             seq,
             epoch: last_epoch + 1,
-            kept: VecDeque::with_capacity(KEPT),
+            kept: VecDeque::new(),
+            ends: VecDeque::new(),
             hook: hook.unwrap_or_default(),
             run,
             hooks: Vec::new(),
@@ -57,8 +62,14 @@ impl Journal {
         if let Err(error) = &written {
             tracing::error!("the journal cannot be written: {error}");
         }
-        if self.kept.len() == KEPT {
-            self.kept.pop_front();
+        if self.kept.len() == KEPT
+            && let Some(oldest) = self.kept.pop_front()
+            && matches!(oldest.kind, EventKind::CellEnded { .. })
+        {
+            if self.ends.len() == KEPT_ENDS {
+                self.ends.pop_front();
+            }
+            self.ends.push_back(oldest);
         }
         self.kept.push_back(event.clone());
         if notify::is_notable(&event.kind) {
@@ -79,6 +90,11 @@ impl Journal {
     pub fn recent(&self, at_most: usize) -> Vec<Event> {
         let skipped = self.kept.len().saturating_sub(at_most);
         self.kept.iter().skip(skipped).cloned().collect()
+    }
+
+    /// What a client that attaches needs: every end of a cell, and the newest events, oldest first.
+    pub fn for_arrivals(&self) -> Vec<Event> {
+        self.ends.iter().chain(&self.kept).cloned().collect()
     }
 
     /// Waits for the operator's hooks that still run.

@@ -263,6 +263,8 @@ fn point(window: &Window) -> WindowPoint {
         p95_ms: PerClass::from_fn(|class| window.classes[class].response.quantile_ms(0.95)),
         p99_ms: PerClass::from_fn(|class| window.classes[class].response.quantile_ms(0.99)),
         connection_wait_p99_ms: wait.quantile_ms(0.99),
+        tail: window.tail.mean_above(0.99),
+        retries: rate(window.counts.retries),
         runner_cpu_percent: window.runner.cpu_percent,
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     calibrate,
     live::{Tracker, latency, per_second, percent},
+    queue::Repeatable,
     supervisor::{CheckingCell, Cut, Supervisor},
     verdict::{JudgeInput, judge},
 };
@@ -47,6 +48,13 @@ impl Supervisor {
             let attempts = per_second(record.result.counts.attempts, record.result.measured_s);
             self.rates.observe(&record.configuration, record.load, attempts);
         }
+        self.repeatable.push(Repeatable {
+            cell: cell.clone(),
+            configuration: record.configuration.clone(),
+            load: record.load,
+            warmup_s: record.warmup_s,
+            measure_s: record.measure_s,
+        });
         self.cells.push((record.configuration.clone(), cell_summary(&record)));
         self.write_summary(None);
         self.journal.note(EventKind::CellEnded {
@@ -56,6 +64,15 @@ impl Supervisor {
             verdict: record.verdict,
             tps,
             reasons: record.reasons.clone(),
+            stage: record.stage.clone(),
+            classes: PerClass::from_fn(|class| latency(&record.result.classes[class].response)),
+            connection_wait_p99_ms: record
+                .result
+                .classes
+                .overall(Part::ConnectionWait)
+                .quantile_ms(0.99),
+            tail: crate::report::tail_words(&record.result),
+            measured_s: record.result.measured_s,
         });
         let configuration = &mut self.configurations[at];
         configuration.cells_done += 1;

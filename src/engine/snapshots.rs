@@ -12,7 +12,7 @@ use crate::{
 
 /// What a cell takes beside its warm-up and measured span: opening, drain, checks. Seen in
 /// rehearsals: one to three seconds.
-const CELL_OVERHEAD_S: f64 = 3.0;
+pub const CELL_OVERHEAD_S: f64 = 3.0;
 /// How long a lab's teardown takes, generously: two to five seconds were seen.
 const TEARDOWN_S: f64 = 10.0;
 
@@ -50,7 +50,8 @@ impl Supervisor {
             agent: self.agent_status.clone(),
             resources: self.resources.values().cloned().collect(),
             teardown: self.teardown.clone(),
-            consoles: u32::try_from(self.consoles).unwrap_or(u32::MAX),
+            control: self.control.status().clone(),
+            queue: self.queue(),
             recent: self.journal.recent(RECENT),
         }
     }
@@ -74,6 +75,8 @@ impl Supervisor {
             accrued: self.meter.accrued_of(id, now),
             per_hour: self.meter.per_hour_of(id),
             gate: gate(configuration),
+            ramp: configuration.rates.ramp(),
+            undo_rate: configuration.rates.undo_rate(),
             point: configuration.history.back().cloned(),
         }
     }
@@ -153,7 +156,7 @@ impl Supervisor {
     }
 
     /// What the attempts of these cells add to the bill: configuration, load and seconds of each.
-    fn attempts_cost(&self, cells: Vec<(ConfigurationId, Load, f64)>) -> Money {
+    pub fn attempts_cost(&self, cells: Vec<(ConfigurationId, Load, f64)>) -> Money {
         let cost = |(id, load, seconds): (ConfigurationId, Load, f64)| {
             let millions = self.rates.of(&id, load) * seconds / 1e6;
             let configuration = self.configuration(&id)?;

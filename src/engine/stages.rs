@@ -10,6 +10,8 @@ use crate::{
 /// One cell of the plan that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCell {
+    /// From 1, in the plan's order over all of its stages.
+    pub number: u64,
     pub configuration: ConfigurationId,
     pub load: Load,
     pub warmup_s: f64,
@@ -27,6 +29,8 @@ pub struct Progress {
     levels: VecDeque<VecDeque<PlannedCell>>,
     running: usize,
     removed: Vec<ConfigurationId>,
+    /// Numbers of cells that an operator has taken out of stages that have not begun.
+    dropped: Vec<u64>,
 }
 
 /// What the plan wants next.
@@ -55,6 +59,7 @@ impl Progress {
             levels: VecDeque::new(),
             running: 0,
             removed: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 
@@ -93,24 +98,82 @@ impl Progress {
     /// The current stage has been announced: its cells are laid out.
     pub fn begin(&mut self) {
         self.begun = true;
-        self.levels.clear();
+        self.levels = self.laid_out(self.index);
+        self.drop_empty_levels();
+    }
+
+    /// The levels of a stage with the cells that are still wanted.
+    fn laid_out(&self, index: usize) -> VecDeque<VecDeque<PlannedCell>> {
         let Some(StageKind::Cells { configurations, levels, warmup_s, measure_s, .. }) =
-            self.stages.get(self.index).map(|stage| &stage.kind)
+            self.stages.get(index).map(|stage| &stage.kind)
         else {
-            return;
+            return VecDeque::new();
         };
+        let first = 1 + self.stages[..index].iter().map(cells_of).sum::<u64>();
+        let mut numbers = first..;
+        let mut laid_out = VecDeque::new();
         for load in levels {
-            let cells = configurations.iter().filter(|id| !self.removed.contains(id)).map(|id| {
-                PlannedCell {
-                    configuration: id.clone(),
-                    load: *load,
-                    warmup_s: *warmup_s,
-                    measure_s: *measure_s,
-                }
+            let cells = configurations.iter().zip(&mut numbers).map(|(id, number)| PlannedCell {
+                number,
+                configuration: id.clone(),
+                load: *load,
+                warmup_s: *warmup_s,
+                measure_s: *measure_s,
             });
-            self.levels.push_back(cells.collect());
+            let wanted = |cell: &PlannedCell| {
+                !self.removed.contains(&cell.configuration) && !self.dropped.contains(&cell.number)
+            };
+            laid_out.push_back(cells.filter(wanted).collect());
+        }
+        laid_out
+    }
+
+    /// How many cells the whole plan has.
+    pub fn planned_cells(&self) -> u64 {
+        self.stages.iter().map(cells_of).sum()
+    }
+
+    /// The cells that have not been started, with the names of their stages, in the plan's order.
+    pub fn waiting_cells(&self) -> Vec<(String, PlannedCell)> {
+        let name = |index: usize| self.stages.get(index).map_or("", |stage| stage.name.as_str());
+        let current = self.levels.iter().flatten().map(|cell| (name(self.index), cell.clone()));
+        let from = self.index + usize::from(self.begun);
+        let later = (from..self.stages.len()).flat_map(|index| {
+            let cells = self.laid_out(index).into_iter().flatten();
+            cells.map(move |cell| (name(index), cell)).collect::<Vec<_>>()
+        });
+        current.chain(later).map(|(stage, cell)| (stage.to_owned(), cell)).collect()
+    }
+
+    /// Takes a cell out of what waits. Whether it was there.
+    pub fn drop_cell(&mut self, number: u64) -> bool {
+        if !self.waiting_cells().iter().any(|(_, cell)| cell.number == number) {
+            return false;
+        }
+        self.dropped.push(number);
+        for level in &mut self.levels {
+            level.retain(|cell| cell.number != number);
         }
         self.drop_empty_levels();
+        true
+    }
+
+    /// Swaps a cell of the stage that runs with the one before or after it in its level; `None`
+    /// where no such cell waits.
+    pub fn move_cell(&mut self, number: u64, earlier: bool) -> Option<Result<(), String>> {
+        for level in &mut self.levels {
+            let Some(at) = level.iter().position(|cell| cell.number == number) else { continue };
+            let other = if earlier { at.checked_sub(1) } else { Some(at + 1) };
+            return Some(match other.filter(|other| *other < level.len()) {
+                Some(other) => {
+                    level.swap(at, other);
+                    Ok(())
+                }
+                None => Err("it is at the end of its level, and levels never mix".to_owned()),
+            });
+        }
+        let waits = self.waiting_cells().iter().any(|(_, cell)| cell.number == number);
+        waits.then(|| Err("its stage has not begun: the plan's order stands until then".to_owned()))
     }
 
     /// A cell that [`Progress::next`] offered has been started.
@@ -202,6 +265,16 @@ impl Progress {
     }
 }
 
+/// How many cells a stage has.
+fn cells_of(stage: &Stage) -> u64 {
+    match &stage.kind {
+        StageKind::Cells { configurations, levels, .. } => {
+            (configurations.len() * levels.len()) as u64
+        }
+        StageKind::Decision { .. } => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,5 +352,29 @@ mod tests {
         assert_eq!(offered(&progress)[0].configuration.as_str(), "D1");
         progress.finish();
         assert_eq!(progress.next(), Next::Done);
+    }
+
+    #[test]
+    fn cells_that_wait_are_numbered_over_all_stages_moved_and_dropped() {
+        let mut progress =
+            Progress::new(vec![cells("pilot", &[16, 64], false), cells("main", &[256], true)]);
+        let numbers = |progress: &Progress| {
+            progress.waiting_cells().iter().map(|(_, cell)| cell.number).collect::<Vec<_>>()
+        };
+        assert_eq!(progress.planned_cells(), 6);
+        assert_eq!(numbers(&progress), [1, 2, 3, 4, 5, 6], "known before any stage begins");
+        progress.begin();
+        assert_eq!(numbers(&progress), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(progress.move_cell(1, false), Some(Ok(())));
+        assert_eq!(numbers(&progress), [2, 1, 3, 4, 5, 6]);
+        assert!(progress.move_cell(1, false).unwrap().is_err(), "levels never mix");
+        assert!(progress.move_cell(5, true).unwrap().is_err(), "its stage has not begun");
+        assert_eq!(progress.move_cell(7, true), None);
+        assert!(progress.drop_cell(3) && progress.drop_cell(6));
+        assert!(!progress.drop_cell(6), "it is out already");
+        assert_eq!(numbers(&progress), [2, 1, 4, 5]);
+        progress.advance();
+        progress.begin();
+        assert_eq!(numbers(&progress), [5]);
     }
 }

@@ -12,10 +12,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     agent::{Agent, AgentCare},
     clients::{Arrival, Broadcaster},
+    control::Control,
     input::Input,
     journal::Journal,
     launch::Launch,
     live::Tracker,
+    queue::Repeatable,
+    rates::Rates,
     setup::{self, Ready},
     stages::{PlannedCell, Progress},
 };
@@ -23,8 +26,8 @@ use crate::{
     cost::{AttemptRates, Guard, Meter},
     link::HISTORY_POINTS,
     model::{
-        AgentStatus, CellResult, Conditions, ConfigurationId, ConfigurationState, Decision,
-        EventKind, LastCell, Level, Load, Resource, RunHeader, RunState, TargetSpec,
+        AgentStatus, CellResult, Conditions, ConfigurationId, ConfigurationState, ConsoleStatus,
+        Decision, EventKind, LastCell, Level, Load, Resource, RunHeader, RunState, TargetSpec,
         TeardownStatus, UnixMs, WindowPoint,
     },
     plan::{ConfigurationPlan, Plan},
@@ -47,11 +50,13 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(30);
 /// A cell that is asked for and not yet started.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// Unique within the run.
+    pub number: u64,
     pub load: Load,
     pub warmup_s: f64,
     pub measure_s: f64,
     pub stage: String,
-    pub by: &'static str,
+    pub by: String,
     /// The plan's cell that this is, so that it can be repeated if it is cut.
     pub planned: Option<PlannedCell>,
 }
@@ -104,6 +109,8 @@ pub struct Configuration {
     /// Cells made so far, for the next one's name.
     pub cells_made: u32,
     pub removal: Removal,
+    /// The rate's steps and ramp.
+    pub rates: Rates,
 }
 
 /// How far the removal of a configuration that was taken out has come.
@@ -127,10 +134,11 @@ impl Configuration {
             checking: Vec::new(),
             queue: VecDeque::new(),
             last: None,
-            history: VecDeque::with_capacity(HISTORY_POINTS),
+            history: VecDeque::new(),
             cells_done: 0,
             cells_made: 0,
             removal: Removal::No,
+            rates: Rates::default(),
         }
     }
 
@@ -193,7 +201,11 @@ pub struct Supervisor {
     /// Since when the lab's server has not been seen.
     pub server_missed: Option<Instant>,
     pub attempts: u64,
-    pub consoles: usize,
+    pub control: Control,
+    /// Requests of operators so far, for the next one's number.
+    pub requests: u64,
+    /// Cells that have ended, the newest last.
+    pub repeatable: Vec<Repeatable>,
     /// Whether anyone has watched: without, the plan's end is the run's end.
     pub ever_attached: bool,
     pub snapshot_seq: u64,
@@ -241,12 +253,12 @@ impl Supervisor {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Attached { console } => self.attached(console),
-            Input::Left { console } => self.left(console),
+            Input::Left { number } => self.left(number),
             Input::History { send } => {
                 let _ = send.send(self.arrival());
             }
-            Input::Command { command, by, answer } => {
-                let refused = self.command(command, by);
+            Input::Command { command, speaker, answer } => {
+                let refused = self.command(command, &speaker);
                 // Before the answer: who reads on after it sees what it changed.
                 self.send_snapshot();
                 let _ = answer.send(refused);
@@ -268,19 +280,29 @@ impl Supervisor {
         }
     }
 
-    fn attached(&mut self, console: bool) {
-        if console {
-            self.consoles += 1;
+    fn attached(&mut self, console: Option<ConsoleStatus>) {
+        if let Some(console) = console {
+            let (number, name) = (console.number, console.name.clone());
+            self.control.attach(console);
             self.ever_attached = true;
-            self.journal.note(EventKind::ConsoleAttached { consoles: count(self.consoles) });
+            let consoles = count(self.control.status().consoles.len());
+            self.journal.note(EventKind::ConsoleAttached { consoles, number, name });
         }
         self.send_snapshot();
     }
 
-    fn left(&mut self, console: bool) {
-        if console {
-            self.consoles = self.consoles.saturating_sub(1);
-            self.journal.note(EventKind::ConsoleLeft { consoles: count(self.consoles) });
+    fn left(&mut self, number: Option<u32>) {
+        let Some(number) = number else { return };
+        let moved = self.control.leave(number);
+        let consoles = count(self.control.status().consoles.len());
+        self.journal.note(EventKind::ConsoleLeft { consoles, number });
+        self.tell(moved);
+    }
+
+    /// Says something that operators should know.
+    pub fn tell(&mut self, text: Option<String>) {
+        if let Some(text) = text {
+            self.journal.note(EventKind::Note { level: Level::Info, text });
         }
     }
 
@@ -290,7 +312,7 @@ impl Supervisor {
             .iter()
             .map(|c| (c.plan.id.clone(), c.history.iter().cloned().collect()))
             .collect();
-        Arrival { history, journal: self.journal.recent(usize::MAX) }
+        Arrival { history, journal: self.journal.for_arrivals() }
     }
 
     /// The setup or a removal tells what it does; an intent is acknowledged once it is on disk.
@@ -384,6 +406,9 @@ impl Supervisor {
         self.look_after_removals();
         self.look_after_money();
         self.look_after_decision();
+        self.look_after_ramps();
+        let moved = self.control.tick(UnixMs::now());
+        self.tell(moved);
         self.look_after_teardown();
         self.advance();
         self.send_snapshot();

@@ -105,7 +105,7 @@ impl Supervisor {
             .items
             .iter()
             .filter(|item| !item.gone)
-            .map(|item| format!("{} {}: {}", item.kind.words(), item.id, item.state))
+            .map(|item| format!("{}: {}", item.kind.named(&item.id), item.state))
             .collect();
         self.journal.note(EventKind::TeardownEnded {
             remaining_count: status.remaining_count,

@@ -71,8 +71,12 @@ mod tests {
     #[tokio::test]
     async fn a_frame_arrives_as_it_was_sent_and_the_end_is_told() {
         let (left, right) = tokio::io::duplex(64);
-        let sent =
-            ClientFrame::Hello { protocol: PROTOCOL, build: "t".into(), role: Role::Console };
+        let sent = ClientFrame::Hello {
+            protocol: PROTOCOL,
+            build: "t".into(),
+            role: Role::Console,
+            name: "anna on pts/3".into(),
+        };
         let frame = sent.clone();
         let writer = tokio::spawn(async move { FrameWriter::new(left).send(&frame).await });
         let mut reader = FrameReader::new(right);

@@ -11,7 +11,7 @@ use crate::model::{Command, ConfigurationId, Event, Snapshot, WindowPoint};
 pub use codec::{FrameError, FrameReader, FrameWriter, MAX_FRAME_BYTES};
 
 /// The version of the frames: two sides that differ cannot talk, and each says which is older.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Console, headless reader or command line to engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,8 +21,10 @@ pub enum ClientFrame {
     Hello {
         protocol: u32,
         build: String,
-        /// Who speaks, for the journal: `operator` for a console, `command line` for the rest.
         role: Role,
+        /// Who speaks, for the journal and the other consoles, for example `anna on pts/3`.
+        #[serde(default)]
+        name: String,
     },
     Command {
         /// Chosen by the client; the reply carries it.
@@ -45,13 +47,20 @@ pub enum Role {
 #[serde(tag = "frame", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The answer to Hello.
-    Welcome { protocol: u32, build: String },
+    Welcome {
+        protocol: u32,
+        build: String,
+        /// The number of a console, from 1; 0 for others.
+        #[serde(default)]
+        console: u32,
+    },
     /// What the charts draw: sent once after Welcome, one frame for each configuration, oldest
     /// point first, at most [`HISTORY_POINTS`].
     History { configuration: ConfigurationId, points: Vec<WindowPoint> },
     /// Four a second; a slow client gets only the newest.
     Snapshot(Box<Snapshot>),
-    /// Every event once, in order, for headless readers and the log view.
+    /// Every event once, in order, for headless readers and the log view. A console that arrives
+    /// is sent the newest ones and every cell that has ended.
     Event(Box<Event>),
     /// The answer to a command; `refused` says why it was not carried out and what would be.
     Reply { id: u64, refused: Option<String> },
@@ -59,5 +68,6 @@ pub enum ServerFrame {
     Ended { exit_code: u8, text: String },
 }
 
-/// Points of history kept for each configuration: ten minutes of windows.
-pub const HISTORY_POINTS: usize = 600;
+/// Points of history kept for each configuration: an hour of windows, so that a whole cell can be
+/// drawn. Between 1 and 2 MiB in memory, and less than 3 MiB as a frame.
+pub const HISTORY_POINTS: usize = 3_600;

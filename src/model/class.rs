@@ -58,7 +58,8 @@ impl Class {
         matches!(self, Self::OrderCreate | Self::OrderCancel)
     }
 
-    const fn index(self) -> usize {
+    /// Its place in [`Class::ALL`].
+    pub(crate) const fn index(self) -> usize {
         match self {
             Self::ProductLookup => 0,
             Self::OrderHistory => 1,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigurationId, Load};
+use super::{CellId, ConfigurationId, Load};
 
 /// When a cell that the operator starts begins, if its configuration is busy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,41 @@ pub enum Command {
         configuration: ConfigurationId,
         step: RateStep,
     },
+    /// Moves the running open cell's rate to `to` arrivals per second within `over_s` seconds, in
+    /// equal steps, each a cell of its own.
+    Ramp {
+        configuration: ConfigurationId,
+        to: f64,
+        over_s: f64,
+    },
+    /// Ends a ramp at the rate that it has reached.
+    HoldRate {
+        configuration: ConfigurationId,
+    },
+    /// Goes back to the rate before the last step.
+    UndoStep {
+        configuration: ConfigurationId,
+    },
+    /// Runs a cell that has ended or runs once more, after what waits on its configuration.
+    RepeatCell {
+        cell: CellId,
+    },
+    /// Changes places with the cell that waits before (or after) it.
+    MoveCell {
+        /// Its number in [`super::QueuedCell`].
+        cell: u64,
+        earlier: bool,
+    },
+    /// Takes a cell that waits out of the queue.
+    DropCell {
+        cell: u64,
+    },
+    /// A watching console wants to drive the run.
+    AskControl,
+    /// The console that holds control hands it to the one that asked.
+    GiveControl,
+    /// The console that holds control keeps it.
+    KeepControl,
     /// No new cells of the plan start; running ones go on.
     Pause,
     Resume,
@@ -81,6 +116,19 @@ impl fmt::Display for Command {
             Self::StepRate { configuration, step: RateStep::To { rate } } => {
                 write!(f, "rate of {configuration} to {rate}/s")
             }
+            Self::Ramp { configuration, to, over_s } => {
+                write!(f, "ramp {configuration} to {to}/s over {over_s} s")
+            }
+            Self::HoldRate { configuration } => write!(f, "hold the rate of {configuration}"),
+            Self::UndoStep { configuration } => write!(f, "undo the last step of {configuration}"),
+            Self::RepeatCell { cell } => write!(f, "repeat {cell}"),
+            Self::MoveCell { cell, earlier } => {
+                write!(f, "move queued cell {cell} {}", if *earlier { "earlier" } else { "later" })
+            }
+            Self::DropCell { cell } => write!(f, "drop queued cell {cell}"),
+            Self::AskControl => f.write_str("ask for control"),
+            Self::GiveControl => f.write_str("give control"),
+            Self::KeepControl => f.write_str("keep control"),
             Self::Pause => f.write_str("pause the plan"),
             Self::Resume => f.write_str("resume the plan"),
             Self::Answer { decision, option } => write!(f, "answer {decision} with {option}"),

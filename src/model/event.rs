@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttemptRange, CellId, ConfigurationId, GuardState, Load, Money, Phase, Reason, Resource, Tps,
-    UnixMs, Verdict,
+    AttemptRange, CellId, ClassLatency, ConfigurationId, GuardState, Load, Money, PerClass, Phase,
+    Reason, Resource, Tps, UnixMs, Verdict,
 };
 
 /// How much an event matters to an operator.
@@ -98,6 +98,18 @@ pub enum EventKind {
         verdict: Verdict,
         tps: Tps,
         reasons: Vec<Reason>,
+        #[serde(default)]
+        stage: String,
+        #[serde(default)]
+        classes: PerClass<ClassLatency>,
+        #[serde(default)]
+        connection_wait_p99_ms: Option<f64>,
+        /// Who made the tail, in words.
+        #[serde(default)]
+        tail: String,
+        /// Of the measured span, in seconds.
+        #[serde(default)]
+        measured_s: f64,
     },
     DecisionAsked {
         id: String,
@@ -132,9 +144,15 @@ pub enum EventKind {
     },
     ConsoleAttached {
         consoles: u32,
+        #[serde(default)]
+        number: u32,
+        #[serde(default)]
+        name: String,
     },
     ConsoleLeft {
         consoles: u32,
+        #[serde(default)]
+        number: u32,
     },
     Note {
         level: Level,
@@ -243,8 +261,13 @@ impl EventKind {
                 format!("load agent started, process {pid}, {processors} processors")
             }
             Self::AgentLost { text } => format!("LOAD AGENT LOST {text}"),
-            Self::ConsoleAttached { consoles } => format!("console attached ({consoles} in all)"),
-            Self::ConsoleLeft { consoles } => format!("console left ({consoles} in all)"),
+            Self::ConsoleAttached { consoles, number, name } => {
+                let who = if name.is_empty() { String::new() } else { format!(" ({name})") };
+                format!("console {number}{who} attached, {consoles} in all")
+            }
+            Self::ConsoleLeft { consoles, number } => {
+                format!("console {number} left, {consoles} in all")
+            }
             Self::Note { text, .. } => text.clone(),
             Self::TeardownStarted { by, resources } => {
                 format!("teardown of {resources} resources started by {by}")
@@ -262,10 +285,5 @@ impl EventKind {
 
 /// A resource's kind and id, without saying the same word twice.
 fn named(resource: &Resource) -> String {
-    let words = resource.kind.words();
-    if resource.id.starts_with(words) || words.ends_with(&resource.id) {
-        resource.id.clone()
-    } else {
-        format!("{words} {}", resource.id)
-    }
+    resource.kind.named(&resource.id)
 }

@@ -57,8 +57,9 @@ pub use secret::Secret;
 pub use shape::{ConnectionLife, PoolShape, RoundTrips, Shape, Statements};
 pub use slo::{LatencyObjective, Slo};
 pub use snapshot::{
-    AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, CostStatus, GateStatus,
-    GuardState, LastCell, LiveCell, RunHeader, RunState, Snapshot, StageStatus, Tps,
+    AgentStatus, ClassLatency, ConfigurationState, ConfigurationStatus, ConsoleStatus,
+    ControlStatus, CostStatus, GateStatus, GuardState, LastCell, LiveCell, QueuedCell, RampStatus,
+    RunHeader, RunState, Snapshot, StageStatus, Tps,
 };
 pub use tail::{Blamed, ResponseParts, TailParts, TailSums};
 pub use time::{UnixMs, format_clock, format_duration, monotonic_ns};

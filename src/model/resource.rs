@@ -33,6 +33,17 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
+    /// A thing of this kind by its name, the kind said once: `gate D1`, `database shop`.
+    #[must_use]
+    pub fn named(self, id: &str) -> String {
+        let words = self.words();
+        if id.starts_with(words) || words.ends_with(id) {
+            id.to_owned()
+        } else {
+            format!("{words} {id}")
+        }
+    }
+
     /// The kind in words.
     #[must_use]
     pub const fn words(self) -> &'static str {

@@ -163,6 +163,12 @@ pub struct ConfigurationStatus {
     pub accrued: Money,
     pub per_hour: Money,
     pub gate: Option<GateStatus>,
+    /// A ramp under way.
+    #[serde(default)]
+    pub ramp: Option<RampStatus>,
+    /// The rate before the last step, which an undo goes back to.
+    #[serde(default)]
+    pub undo_rate: Option<f64>,
     /// The newest window, for the charts; the console appends it to its history by cell and `seq`.
     pub point: Option<WindowPoint>,
 }
@@ -209,6 +215,54 @@ pub struct AgentStatus {
     pub at: Option<UnixMs>,
 }
 
+/// A rate on its way to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RampStatus {
+    pub to: f64,
+    /// Steps done, of how many.
+    pub step: u32,
+    pub of: u32,
+    pub next_at: UnixMs,
+}
+
+/// A cell that waits for its turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueuedCell {
+    /// Unique within the run.
+    pub number: u64,
+    pub configuration: ConfigurationId,
+    pub stage: String,
+    pub load: Load,
+    pub warmup_s: f64,
+    pub measure_s: f64,
+    /// About how long it takes with opening, drain and checks, in seconds.
+    pub takes_s: f64,
+    /// About what its attempts and its configuration's time add to the bill.
+    pub spends: Money,
+    /// Whether the plan wants it; otherwise an operator asked for it.
+    pub planned: bool,
+}
+
+/// A console that is attached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsoleStatus {
+    /// From 1, unique within the run.
+    pub number: u32,
+    /// Who is there, for example `anna on pts/3`.
+    pub name: String,
+    pub since: UnixMs,
+}
+
+/// Who drives the run, and who watches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlStatus {
+    pub consoles: Vec<ConsoleStatus>,
+    /// Number of the console that drives; the first one to come.
+    pub holder: Option<u32>,
+    /// Number of the console that asks for control, and when it gets it without an answer.
+    pub asked: Option<(u32, UnixMs)>,
+}
+
 /// The run at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -226,7 +280,9 @@ pub struct Snapshot {
     pub agent: AgentStatus,
     pub resources: Vec<Resource>,
     pub teardown: Option<TeardownStatus>,
-    pub consoles: u32,
+    pub control: ControlStatus,
+    /// Cells that wait, in the order in which they are to start; the plan's later stages too.
+    pub queue: Vec<QueuedCell>,
     /// The newest events, oldest first, at most 50.
     pub recent: Vec<Event>,
 }

@@ -88,6 +88,12 @@ impl TailParts {
         (self.service_ms - self.read_lag_ms).max(0.0) + self.wait_on_database_ms
     }
 
+    /// The whole response time.
+    #[must_use]
+    pub fn response_ms(&self) -> f64 {
+        self.schedule_lag_ms + self.connection_wait_ms + self.service_ms
+    }
+
     /// What one of them made; 0 for nobody.
     #[must_use]
     pub fn made_by_ms(&self, blamed: Blamed) -> f64 {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CellId, ConfigurationId, PartRecordings, PerClass, Quantiles, Recording, TailSums, UnixMs,
+    CellId, ConfigurationId, PartRecordings, PerClass, Quantiles, Recording, TailParts, TailSums,
+    UnixMs,
 };
 
 /// Where a cell is in its life.
@@ -173,5 +174,11 @@ pub struct WindowPoint {
     pub p95_ms: PerClass<Option<f64>>,
     pub p99_ms: PerClass<Option<f64>>,
     pub connection_wait_p99_ms: Option<f64>,
+    /// Means of the parts over the slowest 1 % of the window.
+    #[serde(default)]
+    pub tail: Option<TailParts>,
+    /// Tries beyond the first, per second.
+    #[serde(default)]
+    pub retries: f64,
     pub runner_cpu_percent: f64,
 }

@@ -386,6 +386,11 @@ mod tests {
             verdict: crate::model::Verdict::Pass,
             tps: crate::model::Tps::default(),
             reasons: Vec::new(),
+            stage: String::new(),
+            classes: crate::model::PerClass::default(),
+            connection_wait_p99_ms: None,
+            tail: String::new(),
+            measured_s: 0.0,
         };
         let over = EventKind::RunEnded {
             exit_code: 3,

@@ -5,9 +5,13 @@ use crate::model::{Blamed, CellResult, Part, TailParts, ThreadSample};
 /// From which quantile on a transaction belongs to the tail.
 pub const TAIL_QUANTILE: f64 = 0.99;
 
+/// A mean that exceeds a percentile by less is the same: recordings keep three digits.
+const SAME: f64 = 1.005;
+
 /// Who made the slowest hundredth of a cell's transactions slow, for example "p99 189 ms: 176 ms
 /// generator, thread 1 stalled". Beside the p99 stands the mean of what the blamed made over the
-/// transactions at or above it. Empty where nothing succeeded or nothing took any time.
+/// transactions at or above it; where that is more than the p99, the mean of the whole is there too.
+/// Arrivals that never got a connection are in no recording: they are told of. Empty where nothing succeeded or nothing took any time.
 #[must_use]
 pub fn tail_words(result: &CellResult) -> String {
     let Some(tail) = result.tail.mean_above(TAIL_QUANTILE) else { return String::new() };
@@ -23,8 +27,22 @@ pub fn tail_words(result: &CellResult) -> String {
         Blamed::Pool => ", too few connections for what transactions ordinarily take".to_owned(),
         Blamed::None => String::new(),
     };
-    let (p99, made) = (fine(p99), fine(tail.made_by_ms(blamed)));
-    format!("p99 {p99} ms: {made} ms {}{detail}", blamed.name())
+    let made = tail.made_by_ms(blamed);
+    let mean = if made > p99 * SAME {
+        format!(", beyond it {} ms on average", fine(tail.response_ms()))
+    } else {
+        String::new()
+    };
+    let (p99, made) = (fine(p99), fine(made));
+    format!("p99 {p99} ms{mean}: {made} ms {}{detail}{}", blamed.name(), unserved(result))
+}
+
+/// Arrivals that no connection was free for in time.
+fn unserved(result: &CellResult) -> String {
+    match result.counts.never_attempted {
+        0 => String::new(),
+        count => format!("; {count} of {} got no connection in time", result.counts.offered),
+    }
 }
 
 /// The load threads that were stalled.
@@ -129,5 +147,22 @@ mod tests {
         assert_eq!(tail_words(&nothing), "");
         nothing.tail = TailSums::default();
         assert_eq!(tail_words(&nothing), "");
+    }
+
+    #[test]
+    fn a_part_that_is_more_than_the_p99_is_told_beside_the_mean_of_the_whole() {
+        let service = |ms: u64| ResponseParts { service_ns: ms * MS, ..ResponseParts::default() };
+        let mut cell = result(service(10), Vec::new());
+        for _ in 0..98 {
+            cell.tail.record(&service(10));
+            cell.classes.product_lookup.response.record(10 * MS);
+        }
+        cell.tail.record(&service(5_000));
+        cell.classes.product_lookup.response.record(5_000 * MS);
+        let words = tail_words(&cell);
+        assert!(words.starts_with("p99 10.0 ms, beyond it "), "{words}");
+        cell.counts.never_attempted = 3;
+        let words = tail_words(&cell);
+        assert!(words.ends_with("; 3 of 13 got no connection in time"), "{words}");
     }
 }

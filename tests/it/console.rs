@@ -29,7 +29,7 @@ fn tear_down(terminal: &mut Terminal, run: &str) {
 }
 
 #[test]
-fn the_whole_circuit_start_step_decide_and_tear_down() {
+fn the_whole_circuit_start_step_ramp_look_decide_and_tear_down() {
     let place = Place::new();
     let mut terminal = rehearse(
         &place,
@@ -50,6 +50,8 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
     let screen = terminal.wait_text("While you wait");
     assert!(screen.contains("safe default"), "{screen}");
     assert!(screen.contains("USD"), "{screen}");
+    // It opened by itself: it takes answers once the line at the bottom offers them.
+    terminal.wait_text("choose");
     terminal.keys("1\r");
     wait_for("the main stage", || {
         let journal = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap();
@@ -66,6 +68,37 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
     wait_for("D1 measures at 100/s", || measuring(&folder, "\"rate\":100.0").then_some(()));
     terminal.wait("the achieved rate follows", |screen| screen.contains("open 100/s"));
 
+    // A ramp to 200/s within 6 s.
+    terminal.keys("m");
+    terminal.wait_text("RAMP of D1");
+    terminal.keys("200\t6\r");
+    wait_for("D1 measures at 200/s", || measuring(&folder, "\"rate\":200.0").then_some(()));
+
+    // Every view; the picture held still and let go.
+    terminal.keys("\r");
+    terminal.wait_text("60 s ago");
+    terminal.keys("f");
+    terminal.wait_text("FROZEN");
+    terminal.keys("f");
+    terminal.wait("live again", |screen| !screen.contains("FROZEN"));
+    terminal.keys("c");
+    terminal.wait_text("a letter each");
+    terminal.keys("u");
+    terminal.wait_text("QUEUE");
+    terminal.keys("i");
+    terminal.wait_text("PostgreSQL server");
+    terminal.keys("l");
+    terminal.wait_text("LOG");
+    terminal.keys("o");
+    terminal
+        .wait("four panes", |screen| ["D1", "R1", "A1", "A2"].iter().all(|id| screen.contains(id)));
+
+    // By its name.
+    terminal.keys(":");
+    terminal.wait_text("COMMAND");
+    terminal.keys("rate 60\r");
+    wait_for("D1 measures at 60/s", || measuring(&folder, "\"rate\":60.0").then_some(()));
+
     tear_down(&mut terminal, &run);
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
@@ -79,7 +112,9 @@ fn the_whole_circuit_start_step_decide_and_tear_down() {
         .filter(|cell| cell["stage"] == "operator")
         .map(|cell| cell["load"]["rate"].as_f64().unwrap())
         .collect();
-    assert_eq!(rates, [50.0, 100.0], "a step makes a cell of its own");
+    assert_eq!(rates[..2], [50.0, 100.0], "a step makes a cell of its own");
+    assert!(rates.contains(&200.0), "a ramp comes to its target: {rates:?}");
+    assert_eq!(rates.last(), Some(&60.0), "{rates:?}");
 }
 
 /// Whether the journal has a cell with this load that measures.

@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -71,7 +71,7 @@ impl Place {
     pub fn rampdeck(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rampdeck"));
         command.args(arguments).envs(self.environment()).stdin(Stdio::null());
-        for name in ["PGPASSWORD", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR"] {
+        for name in ["PGPASSWORD", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "RAMPDECK_THEME"] {
             command.env_remove(name);
         }
         command
@@ -116,6 +116,17 @@ impl Place {
 
     /// Starts the binary in a pseudo-terminal.
     pub fn terminal(&self, columns: u16, rows: u16, arguments: &[&str]) -> Terminal {
+        self.terminal_with(columns, rows, arguments, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub fn terminal_with(
+        &self,
+        columns: u16,
+        rows: u16,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Terminal {
         let pair = native_pty_system()
             .openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 })
             .unwrap();
@@ -126,8 +137,11 @@ impl Place {
         }
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
-        for name in ["LC_ALL", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR"] {
+        for name in ["LC_ALL", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "RAMPDECK_THEME"] {
             command.env_remove(name);
+        }
+        for (name, value) in environment {
+            command.env(name, value);
         }
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
@@ -136,17 +150,24 @@ impl Place {
         let seen = Arc::clone(&screen);
         let open = Arc::new(AtomicBool::new(true));
         let still_open = Arc::clone(&open);
+        let (held, drawn) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (is_held, count) = (Arc::clone(&held), Arc::clone(&drawn));
         std::thread::spawn(move || {
             let mut bytes = [0; 8192];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                while is_held.load(Ordering::Relaxed) && still_open.load(Ordering::Relaxed) {
+                    std::thread::sleep(POLL);
+                }
                 if !still_open.load(Ordering::Relaxed) {
                     return;
                 }
+                count.fetch_add(n as u64, Ordering::Relaxed);
                 seen.lock().unwrap().process(&bytes[..n]);
             }
         });
         let writer = pair.master.take_writer().unwrap();
-        Terminal { child, screen, open, writer: Some(writer), master: Some(pair.master) }
+        let (writer, master) = (Some(writer), Some(pair.master));
+        Terminal { child, screen, open, held, drawn, writer, master }
     }
 
     /// Processes of this place that are still alive, by the lab folder or the data folder in what
@@ -238,6 +259,8 @@ pub struct Terminal {
     pub child: Box<dyn portable_pty::Child + Send + Sync>,
     screen: Arc<Mutex<vt100::Parser>>,
     open: Arc<AtomicBool>,
+    held: Arc<AtomicBool>,
+    drawn: Arc<AtomicU64>,
     writer: Option<Box<dyn Write + Send>>,
     master: Option<Box<dyn MasterPty + Send>>,
 }
@@ -249,6 +272,16 @@ impl Terminal {
 
     pub fn is_alternate(&self) -> bool {
         self.screen.lock().unwrap().screen().alternate_screen()
+    }
+
+    /// Bytes that the program has written.
+    pub fn drawn(&self) -> u64 {
+        self.drawn.load(Ordering::Relaxed)
+    }
+
+    /// Has the terminal stop reading, or go on.
+    pub fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
     }
 
     pub fn keys(&mut self, keys: &str) {

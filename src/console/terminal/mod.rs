@@ -16,9 +16,10 @@ use std::{
     },
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::{
     cursor::{Hide, Show},
-    event::{DisableBracketedPaste, EnableBracketedPaste},
+    event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture},
     queue,
     style::ResetColor,
     terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
@@ -84,6 +85,20 @@ impl Drop for TerminalGuard {
     }
 }
 
+/// Takes the mouse, or leaves it to the terminal, for selecting text.
+pub(super) fn mouse(taken: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to memory cannot fail.
+    let _ =
+        if taken { queue!(bytes, EnableMouseCapture) } else { queue!(bytes, DisableMouseCapture) };
+    bytes
+}
+
+/// Puts text on the clipboard of the terminal that shows us, however far away it is (OSC 52).
+pub(super) fn clipboard(text: &str) -> Vec<u8> {
+    format!("\x1b]52;c;{}\x07", STANDARD.encode(text)).into_bytes()
+}
+
 /// Whether standard input and output are both a terminal.
 pub(super) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
@@ -105,6 +120,7 @@ fn give_back() {
         bytes,
         crossterm::terminal::EndSynchronizedUpdate,
         ResetColor,
+        DisableMouseCapture,
         DisableBracketedPaste,
         LeaveAlternateScreen,
         Show

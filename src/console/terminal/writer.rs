@@ -59,6 +59,8 @@ pub(in crate::console) struct ScreenWriter {
     bytes: Bytes,
     terminal: Terminal<CrosstermBackend<Bytes>>,
     shown: Option<Buffer>,
+    /// What goes out before the next frame.
+    ahead: Vec<u8>,
     frames: SyncSender<Vec<u8>>,
     busy: Arc<AtomicBool>,
 }
@@ -88,7 +90,7 @@ impl ScreenWriter {
         })?;
         let bytes = Bytes::default();
         let terminal = fixed_terminal(&bytes, area)?;
-        Ok(Self { bytes, terminal, shown: None, frames, busy })
+        Ok(Self { bytes, terminal, shown: None, ahead: Vec::new(), frames, busy })
     }
 
     /// Whether a frame is still on its way.
@@ -106,6 +108,11 @@ impl ScreenWriter {
         Ok(())
     }
 
+    /// Has these bytes go out before the next frame: what the terminal is told beside pictures.
+    pub(in crate::console) fn tell(&mut self, bytes: &[u8]) {
+        self.ahead.extend_from_slice(bytes);
+    }
+
     /// Draws a frame and hands over what has changed since the last one. Not to be called while a
     /// frame is on its way.
     ///
@@ -115,11 +122,11 @@ impl ScreenWriter {
         self.bytes.take();
         let afresh = self.shown.is_none();
         let drawn = self.terminal.draw(view)?;
-        if self.shown.as_ref() == Some(drawn.buffer) {
+        if self.shown.as_ref() == Some(drawn.buffer) && self.ahead.is_empty() {
             return Ok(());
         }
         self.shown = Some(drawn.buffer.clone());
-        let mut frame = Vec::new();
+        let mut frame = std::mem::take(&mut self.ahead);
         queue!(frame, BeginSynchronizedUpdate)?;
         if afresh {
             queue!(frame, Clear(ClearType::All))?;

@@ -2,6 +2,10 @@
 
 mod command;
 mod keys;
+mod look;
+mod palette;
+mod rate;
+mod removal;
 
 pub(super) use keys::exit;
 
@@ -9,11 +13,12 @@ use crokey::KeyCombination;
 
 use crate::{
     link::ServerFrame,
-    model::{Command, Snapshot, UnixMs},
+    model::{Command, RunId, Snapshot, UnixMs},
 };
 
 use super::{
     ConsoleExit,
+    removal::Removal,
     state::{DecisionPanel, Dialog, LinkState, RunEnd, State, TOAST_S, TeardownPanel, Toast},
 };
 
@@ -24,11 +29,19 @@ pub(super) enum Msg {
     Tick(UnixMs),
     Key(KeyCombination),
     Paste(String),
+    /// The mouse's wheel.
+    Scroll {
+        forward: bool,
+    },
     /// A socket is open again, and the engine's build.
     Connected {
         build: String,
+        /// The number that the engine has given this console.
+        number: u32,
     },
     Frame(ServerFrame),
+    /// From a removal without the engine.
+    Removal(Removal),
     /// The socket closed or could not be opened.
     Disconnected {
         why: String,
@@ -38,10 +51,21 @@ pub(super) enum Msg {
 /// What is to be done outside.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
-    Send { id: u64, command: Command },
+    Send {
+        id: u64,
+        command: Command,
+    },
+    /// Removes the run without its engine.
+    Remove {
+        run: RunId,
+    },
     Exit(ConsoleExit),
     Suspend,
     Redraw,
+    /// Puts text on the clipboard of the operator's own terminal.
+    Copy(String),
+    /// Takes the mouse, or leaves it to the terminal.
+    Mouse(bool),
 }
 
 /// Takes a message up.
@@ -59,9 +83,14 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             keys::paste(state, &text);
             Vec::new()
         }
-        Msg::Connected { build } => {
+        Msg::Scroll { forward } => {
+            keys::go(state, forward, 1);
+            Vec::new()
+        }
+        Msg::Connected { build, number } => {
             state.link = LinkState::Live;
             state.engine_build = build;
+            state.number = number;
             toast(state, false, "the engine answers again".to_owned());
             Vec::new()
         }
@@ -69,8 +98,19 @@ pub(super) fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             disconnected(state, why);
             Vec::new()
         }
+        Msg::Removal(news) => {
+            removal::take(state, news);
+            Vec::new()
+        }
         Msg::Frame(frame) => {
+            let layer = state.layer();
+            let lines = look::lines_above(state);
             take_frame(state, frame);
+            look::stay(state, lines);
+            if state.layer() != layer {
+                // The next key would be looked up among other keys than the first one.
+                state.chord.clear();
+            }
             Vec::new()
         }
     }
@@ -92,7 +132,10 @@ fn disconnected(state: &mut State, why: String) {
 
 fn take_frame(state: &mut State, frame: ServerFrame) {
     match frame {
-        ServerFrame::Welcome { build, .. } => state.engine_build = build,
+        ServerFrame::Welcome { build, console, .. } => {
+            state.engine_build = build;
+            state.number = console;
+        }
         ServerFrame::History { configuration, points } => {
             state.record.set_history(configuration, points);
         }
@@ -139,8 +182,10 @@ fn show_decision(state: &mut State) {
             state.dialog = None;
             toast(state, true, "the decision is no longer pending: nothing was sent".to_owned());
         }
-        if asked.is_some() && state.dialog.is_none() && state.ended.is_none() {
-            state.dialog = Some(Dialog::Decision(DecisionPanel::default()));
+        let busy = state.dialog.is_some() || !state.chord.is_empty();
+        if asked.is_some() && !busy && state.ended.is_none() {
+            let panel = DecisionPanel { marked: None, opened: Some(state.now) };
+            state.dialog = Some(Dialog::Decision(panel));
         }
         state.shown_decision = asked;
     }
@@ -161,7 +206,10 @@ fn take_reply(state: &mut State, id: u64, refused: Option<String>) {
             }
             toast(state, true, format!("refused: {}: {why}", pending.command));
         }
-        None => toast(state, false, format!("{}: done", pending.command)),
+        None => {
+            let done = pending.done.unwrap_or_else(|| format!("{}: done", pending.command));
+            toast(state, false, done);
+        }
     }
 }
 

@@ -1,8 +1,14 @@
+mod chords;
+mod driving;
+mod every_key;
+mod palette;
+
 use crate::{
     console::{
         ConsoleExit,
         fixture::{NOW, RUN, decision, id, press, show, snapshot, state_of, teardown, type_text},
         form::Field,
+        removal::Removal,
         state::{Dialog, LinkState, State},
         update::{Effect, Msg, update},
     },
@@ -74,7 +80,7 @@ fn what_is_wrong_with_a_field_is_said_beside_it() {
     assert_eq!(press(&mut state, "enter"), []);
     let Some(Dialog::Start(form)) = &state.dialog else { panic!("the form has closed") };
     assert_eq!(form.focus, Field::Rate);
-    assert_eq!(form.error(Field::Rate), Some("above 0, at most 8100 (the plan's max_rate)"));
+    assert_eq!(form.error(Field::Rate), Some("`0`: above 0, at most 8100 (max_rate)"));
     assert_eq!(form.error(Field::Connections), None);
     press(&mut state, "backspace");
     let Some(Dialog::Start(form)) = &state.dialog else { panic!("the form has closed") };
@@ -113,7 +119,7 @@ fn a_step_goes_at_most_to_the_plans_highest_rate() {
     show(&mut state, at_max);
     later(&mut state, 2);
     assert_eq!(press(&mut state, "x"), []);
-    assert_eq!(toast(&state), "no step: 8100/s is the highest rate the plan allows");
+    assert_eq!(toast(&state), "no step: 8,100/s is the highest rate the plan allows");
 }
 
 #[test]
@@ -162,7 +168,10 @@ fn a_refusal_stays_some_seconds_in_words() {
 fn deciding() -> State {
     let mut snapshot = snapshot();
     snapshot.decision = Some(decision());
-    state_of(snapshot)
+    let mut state = state_of(snapshot);
+    // It has been open long enough to take answers.
+    later(&mut state, 1);
+    state
 }
 
 fn answer(option: &str) -> Command {
@@ -288,7 +297,7 @@ fn a_lost_engine_takes_no_commands_and_comes_back() {
     assert_eq!(toast(&state), why);
     let lost = ConsoleExit::Lost { run: Some(RunId::new(RUN)) };
     assert_eq!(press(&mut state, "q"), [Effect::Exit(lost)]);
-    update(&mut state, Msg::Connected { build: "0.1.0".into() });
+    update(&mut state, Msg::Connected { build: "0.1.0".into(), number: 1 });
     show(&mut state, snapshot());
     assert_eq!((state.link.clone(), state.stale_s()), (LinkState::Live, None));
 }
@@ -320,61 +329,59 @@ fn a_selection_survives_fewer_configurations() {
 }
 
 #[test]
-fn any_keys_in_any_order_leave_a_state_that_stands() {
-    let keys = [
-        "s",
-        "tab",
-        "space",
-        "enter",
-        "esc",
-        "T",
-        "?",
-        "q",
-        "down",
-        "up",
-        "1",
-        "2",
-        "3",
-        "4",
-        "9",
-        "d",
-        "e",
-        "r",
-        "+",
-        "-",
-        "x",
-        "X",
-        "p",
-        "S",
-        "backspace",
-        "left",
-        "right",
-        "pagedown",
-        ".",
-        "pageup",
-        "delete",
-        "home",
-        "end",
-        "ctrl-u",
-        "ctrl-w",
-        "z",
-    ];
-    let mut state = deciding();
-    let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
-    for round in 0..10_000_u64 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let key = keys[usize::try_from(random >> 33).unwrap() % keys.len()];
-        for effect in press(&mut state, key) {
-            if let Effect::Send { id, .. } = effect {
-                let refused = round.is_multiple_of(2).then(|| "no".to_owned());
-                update(&mut state, Msg::Frame(ServerFrame::Reply { id, refused }));
-            }
-        }
-        let mut next = snapshot();
-        next.decision = (round / 50).is_multiple_of(2).then(decision);
-        next.configurations.truncate(1 + usize::try_from(round % 4).unwrap());
-        show(&mut state, next);
-        assert!(state.selected < state.snapshot.as_ref().unwrap().configurations.len());
-        assert!(state.pending.is_empty());
-    }
+fn a_teardown_without_its_engine_goes_on_by_itself_and_can_be_tried_again() {
+    let mut state = state_of(snapshot());
+    update(&mut state, Msg::Disconnected { why: "gone".into() });
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    let effects = press(&mut state, "enter");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+    let items = |state: &State| {
+        let status = state.snapshot.as_ref().unwrap().teardown.as_ref().unwrap();
+        (status.items.len(), status.remaining_count, status.ended.is_some())
+    };
+    assert_eq!(items(&state), (5, 5, false), "everything known waits");
+    assert!(press(&mut state, "ctrl-r").is_empty(), "one removal at a time");
+
+    let gone = crate::model::TeardownItem {
+        gone: true,
+        state: "gone".into(),
+        ..state.snapshot.as_ref().unwrap().teardown.as_ref().unwrap().items[0].clone()
+    };
+    update(&mut state, Msg::Removal(Removal::Item(gone)));
+    assert_eq!(items(&state), (5, 4, false));
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: Some(4), exit_code: 4 }));
+    assert_eq!(items(&state), (5, 4, true));
+    assert!(state.ended.is_none(), "what remains is still to be seen to");
+    let effects = press(&mut state, "ctrl-r");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: None, exit_code: 1 }));
+    assert!(toast(&state).contains("failed"), "{}", toast(&state));
+    press(&mut state, "ctrl-r");
+    update(&mut state, Msg::Removal(Removal::Ended { remaining: Some(0), exit_code: 0 }));
+    assert_eq!(state.ended.as_ref().unwrap().exit_code, 0);
+}
+
+#[test]
+fn an_engine_that_is_there_is_asked_and_one_that_has_hung_is_not() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    later(&mut state, 5);
+    assert!(matches!(sent(&press(&mut state, "enter")), Some(Command::Teardown { .. })));
+    let mut state = state_of(snapshot());
+    press(&mut state, "T");
+    type_text(&mut state, RUN);
+    later(&mut state, 11);
+    let effects = press(&mut state, "enter");
+    assert_eq!(effects, [Effect::Remove { run: RunId::new(RUN) }]);
+}
+
+#[test]
+fn a_dry_run_sends_nothing() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "T ctrl-d");
+    type_text(&mut state, RUN);
+    assert!(press(&mut state, "enter").is_empty(), "it only ends the dry run");
+    assert!(matches!(&state.dialog, Some(Dialog::Teardown(panel)) if !panel.dry_run));
 }

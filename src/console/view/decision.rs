@@ -1,6 +1,9 @@
 //! The pending decision: what is asked, what each answer does and costs, what waiting costs.
 
+use std::cmp::Reverse;
+
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use crate::model::{
     Basis, Decision, DecisionAction, DecisionOption, Money, UnixMs, format_duration,
@@ -12,9 +15,10 @@ use super::{
         state::{DecisionPanel, State, needs_confirmation, spends_more},
         theme::Theme,
     },
+    columns::{Column, Entry, Kind, lay},
     figures::{about, money},
     panel::{Panel, blank},
-    text::{Part, Row, line, pad, words, wrap},
+    text::{Part, Row, line, pad_left, words, wrap},
 };
 
 /// The decision as a panel.
@@ -34,11 +38,10 @@ pub(super) fn panel(
     let mut rows: Vec<Row> = plain(4, &decision.situation, theme.plain).collect();
     rows.extend(plain(1, &decision.question, theme.strong));
     rows.push(blank(8));
-    for at in 0..decision.options.len() {
-        rows.push(Row::new(0, option(decision, dialog, at, theme, width)));
-    }
+    rows.extend(options(decision, dialog, theme, width).into_iter().map(|l| Row::new(0, l)));
     rows.push(blank(9));
     rows.push(Row::new(2, waiting(state, decision, theme, width)));
+    rows.extend(shares(decision, theme, width).map(|line| Row::new(5, line)));
     if let Some(text) = confirmation(state, decision, dialog) {
         let style = theme.warn;
         let mut lines = wrap(&text, width, &theme.symbols).into_iter();
@@ -77,71 +80,99 @@ fn seconds_left(state: &State, decision: &Decision) -> f64 {
     decision.deadline.seconds_since(now).ceil()
 }
 
-fn option(
+/// What an option is, takes, spends and burns.
+const COLUMNS: [Column; 6] = [
+    Column { head: "", rank: 0, kind: Kind::Left },
+    Column { head: "", rank: 1, kind: Kind::Left },
+    Column { head: "", rank: 5, kind: Kind::Left },
+    Column { head: "", rank: 2, kind: Kind::Right },
+    Column { head: "", rank: 4, kind: Kind::Right },
+    Column { head: "", rank: 3, kind: Kind::Left },
+];
+/// Columns of an option's mark and digit, and of the word beside the safe one.
+const BESIDE_LABEL: usize = 5 + 8;
+/// Columns from which there is room for more than figures.
+const WIDE: usize = 100;
+
+fn options(
     decision: &Decision,
     dialog: &DecisionPanel,
-    at: usize,
     theme: &Theme,
     width: usize,
-) -> Line<'static> {
-    let option = &decision.options[at];
-    let marked = dialog.marked == Some(at);
-    let mark = if marked { theme.symbols.marker } else { " " };
-    let style = if marked { theme.selected } else { theme.strong };
-    let labels = decision.options.iter().map(|option| option.label.chars().count());
-    let column = labels.max().unwrap_or(0).min(width / 2);
-    let label = words(&option.label, width.saturating_sub(5), &theme.symbols);
-    let mut parts = vec![
-        Part::new(0, format!("{mark} {}", at + 1), style),
-        Part::new(1, pad(&label, column), theme.plain).or(option.key.clone()),
-    ];
-    let takes = column_of(decision, takes);
-    let spends = column_of(decision, |option| money(option.spends));
-    let burn = column_of(decision, |option| money(option.burn_per_hour));
-    parts.push(Part::new(5, takes.0[at].clone() + &" ".repeat(takes.1[at]), theme.plain));
-    let spent = format!("+ {}{} USD", " ".repeat(spends.1[at]), spends.0[at]);
-    parts.push(Part::new(2, spent, theme.plain));
-    let then = format!("then {}{}/h", " ".repeat(burn.1[at]), burn.0[at]);
-    parts.push(Part::new(4, then, theme.plain));
-    if option.key == decision.safe {
-        parts.push(Part::new(3, "(safe default)", theme.good).or("(safe)"));
+) -> Vec<Line<'static>> {
+    let longest = decision.options.iter().map(|option| option.label.width()).max().unwrap_or(0);
+    let has_room = longest + BESIDE_LABEL <= width;
+    let longest_of = |amount: fn(&DecisionOption) -> Money| {
+        let widths = decision.options.iter().map(|option| money(amount(option)).width());
+        widths.max().unwrap_or(0)
+    };
+    let spends = longest_of(|option| option.spends);
+    let burns = longest_of(|option| option.burn_per_hour);
+    let row = |(at, option): (usize, &DecisionOption)| {
+        let marked = dialog.marked == Some(at);
+        let mark = if marked { theme.symbols.marker } else { " " };
+        let style = if marked { theme.selected } else { theme.strong };
+        let label = if has_room { &option.label } else { &option.key };
+        let safe = if option.key == decision.safe { "(safe)" } else { "" };
+        vec![
+            Entry::new(format!("{mark} {}", at + 1), style),
+            Entry::new(label.clone(), theme.plain),
+            Entry::new(takes(option, width), theme.plain),
+            Entry::new(format!("+ {} USD", pad_left(&money(option.spends), spends)), theme.plain),
+            Entry::new(
+                format!("then {}/h", pad_left(&money(option.burn_per_hour), burns)),
+                theme.plain,
+            ),
+            Entry::new(safe, theme.good),
+        ]
+    };
+    let rows: Vec<_> = decision.options.iter().enumerate().map(row).collect();
+    lay(&COLUMNS, &rows, theme, width).rows
+}
+
+fn takes(option: &DecisionOption, width: usize) -> String {
+    match about(option.takes_s) {
+        _ if option.takes_s == 0 => String::new(),
+        takes if width < WIDE => takes,
+        takes => format!("about {takes}"),
     }
-    line(parts, &Span::raw("  "), width)
-}
-
-fn takes(option: &DecisionOption) -> String {
-    if option.takes_s == 0 { String::new() } else { format!("about {}", about(option.takes_s)) }
-}
-
-/// The texts of a column, and what each lacks to the longest.
-fn column_of(
-    decision: &Decision,
-    text: impl Fn(&DecisionOption) -> String,
-) -> (Vec<String>, Vec<usize>) {
-    let texts: Vec<String> = decision.options.iter().map(text).collect();
-    let widths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
-    let longest = widths.iter().copied().max().unwrap_or(0);
-    (texts, widths.into_iter().map(|width| longest - width).collect())
 }
 
 fn waiting(state: &State, decision: &Decision, theme: &Theme, width: usize) -> Line<'static> {
     let basis = state.snapshot.as_ref().map(|snapshot| snapshot.cost.basis);
     let simulated = if basis == Some(Basis::Simulated) { " simulated" } else { "" };
-    let mut burn = decision.burn_by_configuration.clone();
-    burn.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
-    let burn = burn.iter().filter(|(_, amount)| *amount > Money::ZERO);
-    let shares: Vec<String> = burn.map(|(id, amount)| format!("{id} {}", money(*amount))).collect();
-    let mut parts = vec![Part::new(
-        0,
-        format!("While you wait: {} USD/h{simulated}", money(decision.burn_per_hour)),
-        theme.plain,
-    )];
-    if !shares.is_empty() {
-        parts.push(Part::new(2, format!("of which {}", shares.join(", ")), theme.plain));
-    }
+    let burn = format!("While you wait: {} USD/h", money(decision.burn_per_hour));
     let waited = format!("waited for {} USD", money(decision.waited_cost));
-    parts.push(Part::new(1, waited, theme.plain));
+    let parts = vec![
+        Part::new(0, format!("{burn}{simulated}"), theme.plain).or(burn),
+        Part::new(1, waited, theme.plain),
+    ];
     line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
+}
+
+/// Whose burn it is, the dearest first, and what an option would save of it.
+fn shares(decision: &Decision, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let mut burn = decision.burn_by_configuration.clone();
+    burn.retain(|(_, amount)| *amount > Money::ZERO);
+    burn.sort_by_key(|(_, amount)| Reverse(*amount));
+    if burn.is_empty() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for (rank, (id, amount)) in (2..).zip(&burn) {
+        let before = if rank == 2 { "of which " } else { "" };
+        parts.push(Part::new(rank, format!("{before}{id} {}", money(*amount)), theme.plain));
+    }
+    for (at, option) in decision.options.iter().enumerate() {
+        let DecisionAction::ContinueWithout { configurations } = &option.action else { continue };
+        let saved = burn.iter().filter(|(id, _)| configurations.contains(id));
+        let saved: Money = saved.map(|(_, amount)| *amount).sum();
+        if saved > Money::ZERO {
+            let text = format!("option {} saves {}/h", at + 1, money(saved));
+            parts.push(Part::new(1, text, theme.plain));
+        }
+    }
+    Some(line(parts, &Span::styled(theme.symbols.dot, theme.dim), width))
 }
 
 /// What the marked option asks before it is taken.

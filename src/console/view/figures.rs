@@ -16,7 +16,7 @@ pub(super) fn thousands(value: f64) -> String {
 }
 
 /// A rate per second: whole from 100, with one decimal below where it has one.
-pub(super) fn rate(value: f64) -> String {
+pub(in crate::console) fn rate(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     if tenths >= 100.0 || tenths.fract() == 0.0 { thousands(value) } else { format!("{value:.1}") }
 }

@@ -1,14 +1,15 @@
-//! The two lines at the top: the run, and its money.
+//! The lines at the top: the run, its money, and which view is shown.
 
 use ratatui::text::{Line, Span};
 
 use crate::model::{
-    Basis, CostStatus, GuardState, Money, RunState, Snapshot, UnixMs, format_clock,
+    Basis, CostStatus, GuardState, Money, RunState, Snapshot, UnixMs, format_clock, format_duration,
 };
 
 use super::{
     super::{
-        state::{LinkState, State},
+        action::{Action, Layer},
+        state::{LinkState, State, View},
         theme::Theme,
     },
     figures::money,
@@ -57,7 +58,7 @@ fn right(state: &State, snapshot: &Snapshot, theme: &Theme) -> Vec<Part> {
     }
     let elapsed = format_clock(snapshot.at.seconds_since(snapshot.header.started));
     parts.push(Part::new(6, elapsed, theme.plain));
-    let consoles = match snapshot.consoles {
+    let consoles = match snapshot.control.consoles.len() {
         1 => "1 console".to_owned(),
         count => format!("{count} consoles"),
     };
@@ -197,4 +198,107 @@ pub(super) fn lost(state: &State, theme: &Theme, width: usize) -> Vec<Line<'stat
         &theme.symbols,
     ));
     lines.into_iter().map(|text| Line::styled(format!(" {text}"), theme.warn)).collect()
+}
+
+/// The views with the keys that lead to them.
+const VIEWS: [(View, Action, &str); 6] = [
+    (View::Overview, Action::Overview, "overview"),
+    (View::Configuration, Action::Configuration, "configuration"),
+    (View::Compare, Action::Compare, "compare"),
+    (View::Cells, Action::Cells, "cells"),
+    (View::Resources, Action::Resources, "resources"),
+    (View::Log, Action::Log, "log"),
+];
+
+/// Which view is shown, the keys to the others, and whether it is held still or only watched.
+pub(super) fn views(state: &State, theme: &Theme, width: usize) -> Line<'static> {
+    let mut left = Vec::new();
+    let mut rank = 4;
+    // The summary of an ended run has no keys but its own.
+    let layer = match state.view {
+        View::Overview if state.ended.is_some() => Layer::Ended,
+        view => view.layer(),
+    };
+    for (view, action, name) in VIEWS {
+        if view == state.view {
+            let name = format!("{} {name}", theme.symbols.marker);
+            left.push(Part::new(2, name, theme.selected));
+        } else if let Some(key) = state.keymap.key_for(layer, action) {
+            let part = Part::new(rank, format!("{key} {name}"), theme.dim);
+            let short = (view == View::Configuration).then(|| format!("{key} config"));
+            left.push(match short {
+                Some(short) => part.or_early(short),
+                None => part,
+            });
+            rank += 1;
+        }
+    }
+    let mut line =
+        two_sided(left, notices(state, theme), &Span::raw("  "), width.saturating_sub(2));
+    line.spans.insert(0, Span::raw(" "));
+    line
+}
+
+/// Whether the line of the views says what must be said however small the screen is.
+pub(super) fn must_say(state: &State) -> bool {
+    state.frozen.is_some() || state.watches()
+}
+
+fn notices(state: &State, theme: &Theme) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if let Some(frozen) = &state.frozen {
+        let age = state.now.seconds_since(frozen.at).floor();
+        let at = frozen.snapshot.at.time_of_day();
+        let text = format!("FROZEN at {at}, {age} s ago");
+        parts.push(Part::new(0, text, theme.warn).or("FROZEN"));
+    }
+    if state.watches() {
+        let holder = state.snapshot.as_ref().and_then(|snapshot| snapshot.control.holder);
+        let holder = holder.map(|number| console(state, number)).unwrap_or_default();
+        let text = format!("watching: {holder} drives");
+        parts.push(Part::new(1, text, theme.accent).or("WATCHING"));
+    }
+    parts
+}
+
+/// A console by its number and who is there.
+fn console(state: &State, number: u32) -> String {
+    let consoles = state.snapshot.as_ref().map(|snapshot| &snapshot.control.consoles);
+    let known = consoles.into_iter().flatten().find(|console| console.number == number);
+    match known {
+        Some(known) if !known.name.is_empty() => format!("console {number} ({})", known.name),
+        _ => format!("console {number}"),
+    }
+}
+
+/// Control that is asked for: who asks, until when, and what can be done.
+pub(super) fn control(state: &State, theme: &Theme, width: usize) -> Option<Line<'static>> {
+    let snapshot = state.snapshot.as_ref()?;
+    let (asks, until) = snapshot.control.asked?;
+    // By the engine's clock, as a decision's countdown.
+    let left = format_duration(until.seconds_since(snapshot.at).ceil());
+    let key = |action| state.keymap.key_for(state.view.layer(), action);
+    let holds = state.number > 0 && snapshot.control.holder == Some(state.number);
+    let mut parts = Vec::new();
+    if state.number > 0 && asks == state.number {
+        parts.push(Part::new(0, " CONTROL asked for", theme.warn));
+        let holder = snapshot.control.holder.map(|number| console(state, number));
+        let unless = holder.map_or_else(String::new, |holder| format!(" unless {holder} keeps it"));
+        parts.push(
+            Part::new(1, format!("yours in {left}{unless}"), theme.strong)
+                .or(format!("yours in {left}")),
+        );
+    } else {
+        let who = console(state, asks);
+        let style = if holds { theme.warn } else { theme.accent };
+        parts.push(Part::new(0, " CONTROL", style));
+        let text = format!("{who} asks for it, gets it in {left}");
+        parts.push(Part::new(1, text, theme.strong).or_early(format!("{who} gets it in {left}")));
+        if holds {
+            let (give, keep) = (key(Action::GiveControl), key(Action::KeepControl));
+            parts.extend(give.map(|key| Part::new(3, format!("{key} gives"), theme.strong)));
+            parts.extend(keep.map(|key| Part::new(2, format!("{key} keeps"), theme.strong)));
+        }
+    }
+    Some(line(parts, &Span::styled(theme.symbols.dot, theme.dim), width))
 }

@@ -1,14 +1,15 @@
 //! The help, made from the live keymap.
 
 use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     super::{
-        action::{Action, Layer},
-        keymap::key_text,
-        state::State,
+        help::{self, Line as HelpLine},
+        state::{HelpPanel, State},
         theme::Theme,
     },
+    forms::typed,
     panel::Panel,
     teardown::scrolled,
     text::{Part, Row, line, pad, words},
@@ -17,10 +18,31 @@ use super::{
 const KEYS: usize = 18;
 
 /// The help as a panel of at most so many rows.
-pub(super) fn panel(state: &State, scroll: usize, theme: &Theme, width: u16, height: u16) -> Panel {
-    let room = usize::from(height.saturating_sub(2));
+pub(super) fn panel(
+    state: &State,
+    dialog: &HelpPanel,
+    theme: &Theme,
+    width: u16,
+    height: u16,
+) -> Panel {
+    let searches = dialog.typing || !dialog.search.value().is_empty();
+    let room = usize::from(height.saturating_sub(2)).saturating_sub(usize::from(searches));
     let width = Panel::inner_width(width);
-    let lines = scrolled(lines(state, theme, width), scroll, room, theme);
+    let mut rows = Vec::new();
+    let lines: Vec<_> = help::lines(&state.keymap, dialog)
+        .into_iter()
+        .map(|content| drawn(&content, theme, width))
+        .collect();
+    if searches {
+        let mut spans = vec![Span::raw("/ ")];
+        spans.extend(typed(&dialog.search, dialog.typing, theme));
+        if lines.is_empty() {
+            spans.push(Span::styled("nothing in the help contains it", theme.warn));
+        }
+        rows.push(Row::new(0, Line::from(spans)));
+    }
+    let shown = scrolled(lines, dialog.scroll, room, theme);
+    rows.extend(shown.into_iter().map(|line| Row::new(1, line)));
     let builds = if state.build == state.engine_build {
         format!(" {} ", state.build)
     } else {
@@ -29,40 +51,27 @@ pub(super) fn panel(state: &State, scroll: usize, theme: &Theme, width: u16, hei
     Panel {
         left: vec![Part::new(0, " HELP ", theme.strong)],
         right: vec![Part::new(1, builds, theme.dim)],
-        rows: lines.into_iter().map(|line| Row::new(1, line)).collect(),
+        rows,
         border: theme.selected,
     }
 }
 
-fn lines(state: &State, theme: &Theme, width: usize) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    for layer in Layer::ALL {
-        if !lines.is_empty() {
-            lines.push(Line::default());
+fn drawn(content: &HelpLine<'_>, theme: &Theme, width: usize) -> Line<'static> {
+    let (keys, desc) = match content {
+        HelpLine::Gap => return Line::default(),
+        HelpLine::Heading(text) => {
+            return Line::styled(words(text, width, &theme.symbols), theme.strong);
         }
-        lines.push(Line::styled(words(layer.heading(), width, &theme.symbols), theme.strong));
-        lines.extend(rows(state, layer, theme, width));
-    }
-    lines
-}
-
-/// A line for each action of a layer, with all of its keys.
-fn rows(state: &State, layer: Layer, theme: &Theme, width: usize) -> Vec<Line<'static>> {
-    let mut rows: Vec<(Action, Vec<String>, String)> = Vec::new();
-    for binding in state.keymap.layer(layer) {
-        let key = key_text(binding.key, theme.ascii);
-        match rows.iter_mut().find(|(action, ..)| *action == binding.action) {
-            Some((_, keys, _)) => keys.push(key),
-            None => rows.push((binding.action, vec![key], binding.desc.clone())),
+        HelpLine::Keys(rows) => {
+            let keys: Vec<_> = rows.iter().map(|row| row.text(theme.ascii)).collect();
+            let desc = rows.first().map(|row| row.desc.clone()).unwrap_or_default();
+            (format!("  {}", keys.join(", ")), desc)
         }
-    }
-    rows.into_iter()
-        .map(|(_, keys, desc)| {
-            let keys = format!("  {}", keys.join(" "));
-            let desc = words(&desc, width.saturating_sub(KEYS.max(keys.len()) + 1), &theme.symbols);
-            let parts =
-                vec![Part::new(0, pad(&keys, KEYS), theme.accent), Part::new(1, desc, theme.plain)];
-            line(parts, &Span::raw(" "), width)
-        })
-        .collect()
+        HelpLine::Command(action) => {
+            (format!("  :{} {}", action.name(), action.arguments()), action.what().to_owned())
+        }
+    };
+    let desc = words(&desc, width.saturating_sub(KEYS.max(keys.width()) + 1), &theme.symbols);
+    let parts = vec![Part::new(0, pad(&keys, KEYS), theme.accent), Part::new(1, desc, theme.plain)];
+    line(parts, &Span::raw(" "), width)
 }

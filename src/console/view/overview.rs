@@ -107,7 +107,7 @@ fn pane_of<'a>(
         status,
         agent: &snapshot.agent,
         slo: &snapshot.header.slo,
-        record: &state.record,
+        record: state.shown_record(),
         at: snapshot.at,
         selected,
     }
@@ -181,6 +181,9 @@ fn brief(status: &ConfigurationStatus, snapshot: &Snapshot, theme: &Theme) -> Ve
             None => figures.load.to_string(),
         };
         parts.push(Part::new(4, load, style));
+        if let Some((long, short)) = pane::ramp(status) {
+            parts.push(Part::new(3, long, theme.accent).or(short));
+        }
         parts.push(Part::new(2, format!("ok {}/s", rate(figures.tps.succeeded)), style));
         if let Some((text, over)) = worst(&figures, &snapshot.header.slo) {
             if over {

@@ -4,7 +4,6 @@
 use ratatui::{
     Frame,
     layout::Rect,
-    style::{Modifier, Style},
     text::{Line, Span},
     widgets::{Block, Paragraph},
 };
@@ -128,7 +127,7 @@ fn waiting(pane: &Pane<'_>, theme: &Theme, width: usize) -> Option<Row> {
 }
 
 fn figure_rows(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usize) -> Vec<Row> {
-    let dim = if figures.live { Style::new() } else { Style::new().add_modifier(Modifier::DIM) };
+    let dim = if figures.live { theme.plain } else { theme.dim };
     let mut rows = vec![Row::new(1, load(pane, figures, theme, width))];
     if let Some(why) = figures.reason() {
         let text = words(why, width, &theme.symbols);
@@ -162,6 +161,9 @@ fn load(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usize) -> 
         None => figures.load.to_string(),
     };
     parts.push(Part::new(1, load, theme.plain));
+    if let Some((long, short)) = ramp(pane.status) {
+        parts.push(Part::new(2, long, theme.accent).or(short));
+    }
     let has_offered = figures.load.rate().is_some() && figures.live;
     // The course of the last seconds says more than the rate a second time.
     if has_offered && width >= ROOM_FOR_OFFERED {
@@ -176,6 +178,14 @@ fn load(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usize) -> 
         text.push_span(Span::styled(spark(pane, theme, room), theme.accent));
     }
     text
+}
+
+/// A ramp under way, in words and shorter.
+pub(super) fn ramp(status: &ConfigurationStatus) -> Option<(String, String)> {
+    let ramp = status.ramp?;
+    let to = rate(ramp.to);
+    let short = format!("ramp → {to}/s");
+    Some((format!("{short} step {}/{}", ramp.step, ramp.of), short))
 }
 
 /// Successes a second over the newest windows.

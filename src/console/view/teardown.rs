@@ -3,12 +3,13 @@
 use ratatui::text::{Line, Span};
 
 use crate::model::{
-    ResourceState, Snapshot, TeardownItem, TeardownStatus, UnixMs, format_duration,
+    Resource, ResourceState, Snapshot, TeardownItem, TeardownStatus, UnixMs, format_duration,
 };
 
 use super::{
     super::{
-        state::{LinkState, State, TeardownPanel},
+        action::{Action, Layer},
+        state::{State, TeardownPanel},
         theme::Theme,
     },
     figures::money,
@@ -36,7 +37,9 @@ pub(super) fn panel(
     });
     let rows = match under_way {
         Some((snapshot, teardown)) => {
-            progress(snapshot, teardown, dialog.scroll, theme, width, rows)
+            let mut rows = progress(snapshot, teardown, dialog.scroll, theme, width, rows);
+            rows.extend(left_by_the_engine(state, teardown, theme, width));
+            rows
         }
         None => asked(state, dialog, theme, width, rows),
     };
@@ -52,6 +55,7 @@ pub(super) fn panel(
     let title = match under_way {
         Some((_, teardown)) if teardown.ended.is_some() => " TEARDOWN ended ",
         Some(_) => " TEARDOWN under way ",
+        None if dialog.dry_run => " TEARDOWN, a dry run: nothing is removed ",
         None => " TEARDOWN removes everything this run made ",
     };
     let left = vec![Part::new(0, title, theme.bad).or(" TEARDOWN ")];
@@ -71,24 +75,34 @@ fn asked(
     };
     let run = &snapshot.header.id;
     let mut rows = Vec::new();
-    if matches!(state.link, LinkState::Lost { .. }) {
-        let text = format!("The engine does not answer. In a shell: rampdeck teardown {run}");
+    if dialog.dry_run {
+        let per_hour = money(snapshot.cost.per_hour);
+        let text = format!("DRY RUN: this would go, in this order, and {per_hour}/h with it");
+        rows.extend(text_rows(0, &text, theme.strong, width, theme));
+    } else if !state.engine_answers() {
+        let text = format!(
+            "The engine does not answer: it is done without it, as by rampdeck teardown {run}"
+        );
         rows.extend(text_rows(0, &text, theme.bad, width, theme));
     }
-    let prompt = format!("Type the run's name to confirm: {run}");
-    rows.extend(text_rows(0, &prompt, theme.strong, width, theme));
-    let mut spans = vec![Span::raw("> ")];
-    spans.extend(typed(&dialog.input, true, theme));
-    rows.push(Row::new(0, Line::from(spans)));
+    if !dialog.dry_run {
+        let prompt = format!("Type the run's name to confirm: {run}");
+        rows.extend(text_rows(0, &prompt, theme.strong, width, theme));
+        let mut spans = vec![Span::raw("> ")];
+        spans.extend(typed(&dialog.input, true, theme));
+        rows.push(Row::new(0, Line::from(spans)));
+    }
     if let Some(error) = &dialog.error {
         rows.extend(text_rows(0, error, theme.bad, width, theme));
     }
     rows.push(blank(8));
     let ids = id_column(snapshot.resources.iter().map(|resource| resource.id.as_str()));
-    let items: Vec<Line<'static>> = snapshot
-        .resources
-        .iter()
-        .filter(|resource| resource.state != ResourceState::Gone)
+    let mut left: Vec<&Resource> = snapshot.resources.iter().collect();
+    left.retain(|resource| resource.state != ResourceState::Gone);
+    // Removal goes in the order of the kinds.
+    left.sort_by_key(|resource| resource.kind);
+    let items: Vec<Line<'static>> = left
+        .into_iter()
         .map(|resource| {
             let parts = vec![
                 Part::new(1, pad(resource.kind.words(), 18), theme.plain),
@@ -98,11 +112,28 @@ fn asked(
             line(parts, &Span::raw("  "), width)
         })
         .collect();
-    let heading = format!("{} things go, running cells are stopped:", items.len());
+    let verb = if dialog.dry_run { "would go" } else { "go" };
+    let heading = format!("{} things {verb}, running cells are stopped:", items.len());
     rows.push(Row::new(4, words(&heading, width, &theme.symbols)));
     let room = height.saturating_sub(rows.len());
     rows.extend(scrolled(items, dialog.scroll, room, theme).into_iter().map(|l| Row::new(5, l)));
     rows
+}
+
+/// What to do about a teardown whose engine is no longer there to go on with it.
+fn left_by_the_engine(
+    state: &State,
+    teardown: &TeardownStatus,
+    theme: &Theme,
+    width: usize,
+) -> Vec<Row> {
+    let over = teardown.ended.is_some() && teardown.remaining_count == 0;
+    if over || state.removing || state.engine_answers() || state.ended.is_some() {
+        return Vec::new();
+    }
+    let key = state.keymap.key_for(Layer::Teardown, Action::Retry).unwrap_or_default();
+    let text = format!("The engine does not answer: {key} goes on without it");
+    text_rows(0, &text, theme.bad, width, theme)
 }
 
 /// What has become of each thing so far.

@@ -1,28 +1,31 @@
 use std::collections::BTreeSet;
 
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
-
-use crate::{
-    console::{
-        fixture::{
-            NOW, RUN, blank_state, decision, press, setting_up, show, snapshot, state_of, teardown,
-            type_text,
-        },
-        state::State,
-        theme::{Palette, Theme},
-        update::{Msg, update},
-    },
-    link::ServerFrame,
-    model::{ConfigurationState, Event, EventKind, RunState, Snapshot, UnixMs},
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    buffer::Buffer,
+    style::{Color, Style},
 };
 
-fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
+use crate::console::{
+    fixture::{press, setting_up, show, snapshot, state_of},
+    state::{State, View},
+    theme::{Palette, Theme},
+};
+
+use states::*;
+
+mod keys;
+mod random;
+mod states;
+
+pub(super) fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| super::draw(state, theme, frame)).unwrap();
     terminal.backend().buffer().clone()
 }
 
-fn rows(buffer: &Buffer) -> Vec<String> {
+pub(super) fn rows(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width.max(1));
     let row = |cells: &[ratatui::buffer::Cell]| {
         cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned()
@@ -30,106 +33,8 @@ fn rows(buffer: &Buffer) -> Vec<String> {
     buffer.content.chunks(width).map(row).collect()
 }
 
-fn text(state: &State, size: (u16, u16)) -> String {
-    rows(&buffer(state, &Theme::new(Palette::Many, false), size)).join("\n")
-}
-
-fn deciding() -> State {
-    let mut snapshot = snapshot();
-    snapshot.decision = Some(decision());
-    state_of(snapshot)
-}
-
-fn tearing_down(ended: bool) -> State {
-    let mut snapshot = snapshot();
-    snapshot.state = RunState::TearingDown;
-    snapshot.teardown = Some(teardown(ended));
-    state_of(snapshot)
-}
-
-fn asked_for_teardown() -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, "T");
-    type_text(&mut state, "e002-11");
-    state
-}
-
-fn ended() -> State {
-    let mut state = tearing_down(true);
-    let (text, folder) = ("2 cells, 1 PASS, 1 FAIL".to_owned(), format!("/var/runs/{RUN}").into());
-    let kind = EventKind::RunEnded { exit_code: 1, text: text.clone(), folder };
-    let event = Box::new(Event { seq: 50, epoch: 1, at: NOW, kind });
-    update(&mut state, Msg::Frame(ServerFrame::Event(event)));
-    update(&mut state, Msg::Frame(ServerFrame::Ended { exit_code: 1, text }));
-    state
-}
-
-fn lost() -> State {
-    let mut state = state_of(snapshot());
-    update(&mut state, Msg::Disconnected { why: "the engine closed the socket".into() });
-    update(&mut state, Msg::Tick(UnixMs(NOW.0 + 12_000)));
-    state
-}
-
-fn form(keys: &str) -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, keys);
-    state
-}
-
-fn refused() -> State {
-    let mut state = state_of(snapshot());
-    press(&mut state, "S");
-    let refused = Some("the cell is draining; it ends within 5 s".to_owned());
-    update(&mut state, Msg::Frame(ServerFrame::Reply { id: 1, refused }));
-    state
-}
-
-fn of_count(count: usize) -> Snapshot {
-    let mut snapshot = snapshot();
-    let all = snapshot.configurations.clone();
-    snapshot.configurations = all.into_iter().cycle().take(count).collect();
-    snapshot
-}
-
-fn removed_and_failed() -> State {
-    let mut snapshot = of_count(3);
-    snapshot.configurations[0].state = ConfigurationState::Removed;
-    snapshot.configurations[1].state =
-        ConfigurationState::Failed { why: "gate R1 exited with status 1 (port 5502 taken)".into() };
-    snapshot.configurations[2].state = ConfigurationState::Checking;
-    state_of(snapshot)
-}
-
-/// Every kind of screen.
-fn states() -> Vec<(&'static str, State)> {
-    let mut help = deciding();
-    press(&mut help, "esc ? down down");
-    let mut marked = deciding();
-    press(&mut marked, "2");
-    let mut hidden = deciding();
-    press(&mut hidden, "esc");
-    vec![
-        ("blank", blank_state()),
-        ("setting up", state_of(setting_up())),
-        ("running", state_of(snapshot())),
-        ("one", state_of(of_count(1))),
-        ("three", removed_and_failed()),
-        ("eight", state_of(of_count(8))),
-        ("decision", deciding()),
-        ("decision marked", marked),
-        ("decision hidden", hidden),
-        ("form", form("s")),
-        ("form wrong", form("s tab 0 tab ctrl-u enter")),
-        ("rate", form("r")),
-        ("refused", refused()),
-        ("teardown asked", asked_for_teardown()),
-        ("teardown", tearing_down(false)),
-        ("teardown ended", tearing_down(true)),
-        ("help", help),
-        ("lost", lost()),
-        ("ended", ended()),
-    ]
+pub(super) fn text(state: &State, size: (u16, u16)) -> String {
+    rows(&buffer(state, &Theme::new(Palette::Dark, false), size)).join("\n")
 }
 
 macro_rules! looks {
@@ -181,6 +86,104 @@ fn the_end_of_a_run_looks_as_agreed() {
     looks!("lost_120x36", lost(), (120, 36));
 }
 
+const SIZES: [(u16, u16); 4] = [(60, 15), (80, 24), (120, 36), (200, 50)];
+
+/// The views whose looks are agreed here; those with charts have tests of their own too.
+#[test]
+fn every_view_looks_as_agreed() {
+    for (name, view) in VIEWS.into_iter().skip(3) {
+        for size in SIZES {
+            let mut state = in_view(state_of(with_things(snapshot())), view);
+            (state.looks.cell, state.looks.resource) = (1, 5);
+            let name = format!("{name}_{}x{}", size.0, size.1);
+            insta::assert_snapshot!(name, text(&state, size));
+        }
+        let deciding = in_view(deciding(), view);
+        insta::assert_snapshot!(format!("{name}_deciding_80x24"), text(&deciding, (80, 24)));
+        let frozen = frozen(view);
+        insta::assert_snapshot!(format!("{name}_frozen_80x24"), text(&frozen, (80, 24)));
+        let lost = in_view(lost(), view);
+        insta::assert_snapshot!(format!("{name}_lost_80x24"), text(&lost, (80, 24)));
+        let empty = in_view(state_of(empty()), view);
+        insta::assert_snapshot!(format!("{name}_empty_60x15"), text(&empty, (60, 15)));
+    }
+    let marked = |view| {
+        let state = view_states().into_iter().find(|(n, _)| *n == format!("{view} marked"));
+        state.unwrap().1
+    };
+    looks!("cells_marked_80x24", marked("cells"), (80, 24));
+    looks!("log_searched_80x24", marked("log"), (80, 24));
+    looks!("ramp_120x36", long(), (120, 36));
+    looks!("ramp_60x15", long(), (60, 15));
+    looks!("resources_teardown_80x24", in_view(tearing_down(false), View::Resources), (80, 24));
+    looks!("control_wanted_80x24", control(1, 2), (80, 24));
+    looks!("control_asked_60x15", control(2, 2), (60, 15));
+    looks!("watching_80x24", watching(View::Overview), (80, 24));
+}
+
+/// A screen whose styles are written below each line: a letter where a style begins, dots where it
+/// goes on. Letters are those of the legend.
+fn styled(state: &State, theme: &Theme, size: (u16, u16)) -> String {
+    let buffer = buffer(state, theme, size);
+    let mut legend: Vec<Style> = Vec::new();
+    let mut text = Vec::new();
+    for (row, cells) in rows(&buffer).iter().zip(buffer.content.chunks(size.0.into())) {
+        text.push(row.clone());
+        let mut last = None;
+        let marks: String = cells
+            .iter()
+            .map(|cell| {
+                let style = cell.style();
+                let at = legend.iter().position(|known| *known == style).unwrap_or_else(|| {
+                    legend.push(style);
+                    legend.len() - 1
+                });
+                let is_same = last.replace(at) == Some(at);
+                let letter = char::from(b'a' + u8::try_from(at).unwrap());
+                if is_same { '.' } else { letter }
+            })
+            .collect();
+        text.push(marks.trim_end_matches('.').to_owned());
+    }
+    for (at, style) in legend.iter().enumerate() {
+        let letter = char::from(b'a' + u8::try_from(at).unwrap());
+        let (fg, bg) = (style.fg.unwrap_or_default(), style.bg.unwrap_or_default());
+        text.push(format!("{letter} {fg} on {bg} {:?}", style.add_modifier));
+    }
+    text.join("\n")
+}
+
+#[test]
+fn every_view_looks_as_agreed_in_every_theme() {
+    let themes = [
+        ("dark", Palette::Dark, false),
+        ("light", Palette::Light, false),
+        ("contrast", Palette::Contrast, false),
+        ("sixteen", Palette::Sixteen, false),
+        ("no_color", Palette::None, false),
+        ("ascii", Palette::None, true),
+    ];
+    for (view_name, view) in VIEWS {
+        for (theme_name, palette, ascii) in themes {
+            let state = in_view(state_of(with_things(snapshot())), view);
+            let shown = styled(&state, &Theme::new(palette, ascii), (120, 36));
+            insta::assert_snapshot!(format!("theme_{theme_name}_{view_name}_120x36"), shown);
+        }
+    }
+}
+
+/// What a theme says is said in symbols and words: without any style the screens are the same.
+#[test]
+fn a_theme_changes_no_character() {
+    for (name, state) in states() {
+        let plain = rows(&buffer(&state, &Theme::new(Palette::None, false), (120, 36)));
+        for palette in [Palette::Sixteen, Palette::Dark, Palette::Light, Palette::Contrast] {
+            let shown = rows(&buffer(&state, &Theme::new(palette, false), (120, 36)));
+            assert_eq!(plain, shown, "{name} {palette:?}");
+        }
+    }
+}
+
 #[test]
 fn ascii_mode_is_ascii_and_looks_as_agreed() {
     let theme = Theme::new(Palette::None, true);
@@ -204,38 +207,56 @@ fn without_colours_none_is_used() {
 }
 
 /// Words with a digit in them, without what stands around them.
-fn figures(buffer: &Buffer) -> BTreeSet<String> {
+pub(super) fn figures(buffer: &Buffer) -> BTreeSet<String> {
     let edge = |c: char| c.is_whitespace() || "│┌┐└┘─█▒░▁▂▃▄▅▆▇▸▲".contains(c);
     let mut figures = BTreeSet::new();
     for row in rows(buffer) {
         for word in row.split(edge) {
             // How many lines are out of sight is not a figure of the run.
             let counts = word.starts_with('+') || word.contains('x');
-            if word.contains(|c: char| c.is_ascii_digit()) && !counts {
-                figures.insert(word.to_owned());
+            // Of a long path only the end is shown: its names are whole.
+            let rate = word.trim_end_matches("/s").trim_end_matches("/h");
+            let is_path = rate.contains('/') && rate.contains(char::is_alphabetic);
+            for word in word.split(|c| is_path && matches!(c, '/' | '…')) {
+                if word.contains(|c: char| c.is_ascii_digit()) && !counts {
+                    figures.insert(word.to_owned());
+                }
             }
         }
     }
     figures
 }
 
+/// Checks that what is drawn at each size has no figure that a screen with room for all has not.
+fn assert_whole(name: &str, state: &State, sizes: impl Iterator<Item = (u16, u16)>) {
+    let theme = Theme::new(Palette::Dark, false);
+    // With more columns than anything needs, each height shows another layout in whole.
+    let mut whole = BTreeSet::new();
+    for height in (1..=26).chain([28, 31, 34, 37, 40, 45, 50, 60, 90, 130]) {
+        whole.extend(figures(&buffer(state, &theme, (300, height))));
+    }
+    for size in sizes.chain([(80, 24), (60, 15), (110, 30), (24, 6), (200, 50)]) {
+        for figure in figures(&buffer(state, &theme, size)) {
+            // A count of rows in "make me larger".
+            let rows = figure.parse::<u16>().is_ok_and(|rows| rows < 60);
+            assert!(whole.contains(&figure) || rows, "{name} at {size:?}: {figure}");
+        }
+    }
+}
+
 #[test]
-fn at_any_size_every_figure_is_whole() {
-    let theme = Theme::new(Palette::Many, false);
-    for (name, state) in states() {
-        // With more columns than anything needs, each height shows another layout in whole.
-        let mut whole = BTreeSet::new();
-        for height in 1..=60 {
-            whole.extend(figures(&buffer(&state, &theme, (420, height))));
-        }
-        let sizes = (1..=140).step_by(3).flat_map(|w| (1..=45).step_by(4).map(move |h| (w, h)));
-        for size in sizes.chain([(80, 24), (60, 15), (110, 30), (24, 6), (200, 50)]) {
-            for figure in figures(&buffer(&state, &theme, size)) {
-                // A count of rows in "make me larger".
-                let rows = figure.parse::<u16>().is_ok_and(|rows| rows < 60);
-                assert!(whole.contains(&figure) || rows, "{name} at {size:?}: {figure}");
-            }
-        }
+fn at_any_size_every_figure_of_a_dialog_is_whole() {
+    for (name, state) in dialogs() {
+        let sizes = (1..=140).step_by(5).flat_map(|w| (1..=45).step_by(4).map(move |h| (w, h)));
+        assert_whole(&name, &state, sizes);
+    }
+}
+
+#[test]
+fn at_any_size_every_figure_of_a_view_is_whole() {
+    for (name, state) in view_states() {
+        let sizes = (1..=140).step_by(9).flat_map(|w| (1..=45).step_by(6).map(move |h| (w, h)));
+        assert_whole(&name, &state, sizes);
     }
 }
 
@@ -245,7 +266,7 @@ fn a_storm_of_sizes_and_wide_names_draws() {
     snapshot.configurations[0].title = "오로라 서버리스 데이터베이스 구성".into();
     snapshot.configurations[1].title = "e\u{301}\u{200d}\u{7}\u{1b}[31m control".into();
     let mut state = state_of(snapshot.clone());
-    let theme = Theme::new(Palette::Many, false);
+    let theme = Theme::new(Palette::Dark, false);
     let mut random: u64 = 42;
     for _ in 0..300 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -255,21 +276,6 @@ fn a_storm_of_sizes_and_wide_names_draws() {
         );
         show(&mut state, snapshot.clone());
         buffer(&state, &theme, size);
-    }
-}
-
-#[test]
-fn every_key_of_every_layer_is_in_the_help() {
-    let mut state = state_of(snapshot());
-    press(&mut state, "?");
-    let shown = text(&state, (120, 200));
-    for layer in crate::console::action::Layer::ALL {
-        assert!(shown.contains(layer.heading()));
-        for binding in state.keymap.layer(layer) {
-            let key = crate::console::keymap::key_text(binding.key, false);
-            let known = shown.lines().any(|line| line.split_whitespace().any(|word| word == key));
-            assert!(known, "{layer} {key}");
-        }
     }
 }
 

@@ -194,6 +194,27 @@ pub(super) fn wrap(text: &str, width: usize, symbols: &Symbols) -> Vec<String> {
     lines
 }
 
+/// Like [`wrap`], but a path that is longer than a line goes on after one of its slashes.
+pub(super) fn wrap_path(text: &str, width: usize, symbols: &Symbols) -> Vec<String> {
+    let mut broken = String::new();
+    for word in clean(text).split(' ') {
+        let pieces: Vec<&str> =
+            if word.width() > width { word.split_inclusive('/').collect() } else { vec![word] };
+        let mut line = String::new();
+        for piece in pieces {
+            if !line.is_empty() && line.width() + piece.width() > width {
+                broken.push_str(&line);
+                broken.push(' ');
+                line.clear();
+            }
+            line.push_str(piece);
+        }
+        broken.push_str(&line);
+        broken.push(' ');
+    }
+    wrap(&broken, width, symbols)
+}
+
 /// Text and spaces up to a width.
 pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))

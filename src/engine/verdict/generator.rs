@@ -84,7 +84,9 @@ fn allowed_lateness_ms(slo: &Slo, mix: &Mix) -> Option<f64> {
 /// the load was more than the configuration carries. Nobody's, since nothing succeeded: neither.
 pub(super) fn shortfall(input: &JudgeInput<'_>) -> Option<Finding> {
     let counts = &input.result.counts;
-    let carried = percent(counts.completed, counts.offered);
+    // An arrival that never got a connection has ended, but nothing was done for it.
+    let served = counts.completed.saturating_sub(counts.never_attempted);
+    let carried = percent(served, counts.offered);
     if counts.offered == 0 || carried >= CARRIED_PERCENT {
         let text = format!(
             "{} of {} offered were shed: the backlog was full",
@@ -97,16 +99,16 @@ pub(super) fn shortfall(input: &JudgeInput<'_>) -> Option<Finding> {
     let tail = input.result.tail.mean_above(TAIL_QUANTILE);
     Some(if tail.is_some_and(|tail| tail.blamed() == Blamed::Generator) {
         let text = format!(
-            "{} of {} offered completed ({carried:.1} %) and the slowest waited for the \
+            "{served} of {} offered completed ({carried:.2} %) and the slowest waited for the \
              generator{cause}",
-            counts.completed, counts.offered
+            counts.offered
         );
         finding(Weight::GeneratorLimited, ReasonCode::Generator, text)
     } else {
         let text = format!(
-            "{} of {} offered completed ({carried:.1} %, at least {CARRIED_PERCENT} % must); {} \
-             shed, {} still in flight at the end{cause}",
-            counts.completed, counts.offered, counts.shed, counts.in_flight
+            "{served} of {} offered completed ({carried:.2} %, at least {CARRIED_PERCENT} % must); \
+             {} shed, {} still in flight at the end{cause}",
+            counts.offered, counts.shed, counts.in_flight
         );
         finding(Weight::Failed, ReasonCode::Overload, text)
     })

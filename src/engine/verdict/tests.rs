@@ -431,7 +431,7 @@ fn ten_times_the_capacity_is_overload() {
     let (verdict, reasons) = judged(&result);
     assert_eq!(verdict, Verdict::Fail);
     assert_eq!(reasons[0].code, ReasonCode::Overload);
-    assert!(reasons[0].text.starts_with("10000 of 100000 offered completed (10.0 %"));
+    assert!(reasons[0].text.starts_with("10000 of 100000 offered completed (10.00 %"));
 }
 
 /// Fast errors beside slow successes must not improve the percentiles.

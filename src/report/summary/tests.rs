@@ -63,7 +63,10 @@ fn latency_is_by_class_and_merged() {
     assert_eq!(cell["classes"]["order_create"]["overflow"], 1);
     assert_eq!(cell["tail"]["percentile"], 0.99);
     assert_eq!(cell["tail"]["blamed"], "database");
-    assert_eq!(cell["tail"]["words"], "p99 120058 ms: 130000 ms database");
+    assert_eq!(
+        cell["tail"]["words"],
+        "p99 120058 ms, beyond it 130000 ms on average: 130000 ms database"
+    );
     assert_eq!(cell["tail"]["read_lag_ms"], 0.0);
     assert_eq!(cell["runner"]["read_lag_ms"]["p50"], 0.05);
     assert_eq!(cell["runner"]["threads"][1]["thread"], 1);

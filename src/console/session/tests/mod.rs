@@ -1,6 +1,10 @@
 //! The console in a pseudo-terminal, against an engine that is only a socket. The console runs in a
 //! process of its own: this test binary, started again with one test chosen.
 
+mod basics;
+mod endings;
+mod storm;
+
 use std::{
     io::{Read, Write},
     path::{Path, PathBuf},
@@ -10,6 +14,11 @@ use std::{
 };
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::{
+    fs::{Mode, OFlags},
+    process::Signal,
+    termios::LocalModes,
+};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 
@@ -24,6 +33,8 @@ use crate::{
 
 const SOCKET: &str = "RAMPDECK_TEST_SOCKET";
 const EXIT: &str = "RAMPDECK_TEST_EXIT";
+/// Where the console's process looks for the sign to panic.
+const PANIC: &str = "RAMPDECK_TEST_PANIC";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEAVE_SCREEN: &[u8] = b"\x1b[?1049l";
 const ENTER_SCREEN: &[u8] = b"\x1b[?1049h";
@@ -38,13 +49,29 @@ fn console_process() {
         build: "test".to_owned(),
         keymap: None,
         no_color: false,
+        tone: Default::default(),
         ascii: false,
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let exit = format!("{:?}", runtime.block_on(super::run(options)));
+    let exit = runtime.block_on(async {
+        tokio::select! {
+            exit = super::run(options) => exit,
+            never = panic_when_told() => never,
+        }
+    });
+    let exit = format!("{exit:?}");
     std::fs::write(std::env::var_os(EXIT).unwrap(), exit).unwrap();
     // The test's own result would wait for the terminal; nothing is left to be told.
     std::process::exit(0);
+}
+
+/// Panics in the middle of the console's loop once there is a file.
+async fn panic_when_told<T>() -> T {
+    let sign = std::env::var_os(PANIC).map(PathBuf::from);
+    loop {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!sign.as_ref().is_some_and(|sign| sign.exists()), "told to");
+    }
 }
 
 /// An engine that says what it must and notes the commands.
@@ -94,7 +121,8 @@ async fn serve(listener: &UnixListener, protocol: u32, note: &mpsc::Sender<Comma
         let (reader, writer) = stream.into_split();
         let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
         let _: Option<ClientFrame> = reader.next().await.unwrap();
-        let _ = writer.send(&ServerFrame::Welcome { protocol, build: "test".into() }).await;
+        let _ =
+            writer.send(&ServerFrame::Welcome { protocol, build: "test".into(), console: 1 }).await;
         let mut ticks = tokio::time::interval(Duration::from_millis(250));
         loop {
             tokio::select! {
@@ -142,6 +170,7 @@ impl Console {
         let exit = folder.path().join("exit");
         command.env(SOCKET, folder.path().join("engine.sock"));
         command.env(EXIT, &exit);
+        command.env(PANIC, folder.path().join("panic"));
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
         let child = pty.slave.spawn_command(command).unwrap();
@@ -166,11 +195,23 @@ impl Console {
         writer.flush().unwrap();
     }
 
-    /// As a service manager or `kill` does.
-    fn terminate(&self) {
+    fn signal(&self, signal: Signal) {
         let pid = self.child.process_id().and_then(|pid| i32::try_from(pid).ok());
         let pid = rustix::process::Pid::from_raw(pid.unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    fn resize(&self, cols: u16, rows: u16) {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        self.master.as_ref().unwrap().resize(size).unwrap();
+    }
+
+    /// Whether the terminal echoes what is typed and gives whole lines, as a shell needs it.
+    fn is_cooked(&self) -> bool {
+        let name = self.master.as_ref().unwrap().tty_name().unwrap();
+        let terminal = rustix::fs::open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty());
+        let modes = rustix::termios::tcgetattr(terminal.unwrap()).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
     }
 
     fn output(&self) -> Vec<u8> {
@@ -222,120 +263,4 @@ fn folder_and_engine() -> (TempDir, FakeEngine) {
     let folder = tempfile::tempdir().unwrap();
     let engine = FakeEngine::start(&folder.path().join("engine.sock"), PROTOCOL);
     (folder, engine)
-}
-
-#[test]
-fn a_console_draws_sends_and_gives_the_terminal_back_once() {
-    let (folder, engine) = folder_and_engine();
-    let mut console = Console::start(&folder, true);
-    console.wait_for(RUN);
-    console.wait_for("engine live");
-    console.press(b"p");
-    assert_eq!(engine.commands.recv_timeout(PATIENCE).unwrap(), Command::Pause);
-    console.wait_for("pause the plan: done");
-    // Without job control above it the stop is ignored: given back and taken again.
-    console.press(b"\x1a");
-    assert!(until(|| console.count(ENTER_SCREEN) == 2));
-    console.wait_for(RUN);
-    console.press(b"q");
-    assert_eq!(console.ended(), format!("Ok(Detached {{ run: Some(RunId({RUN:?})) }})"));
-    assert!(until(|| console.count(LEAVE_SCREEN) == 2));
-    assert_eq!(console.count(SHOW_CURSOR), 2);
-}
-
-#[test]
-fn a_console_leaves_a_terminal_that_hung_up() {
-    let (folder, engine) = folder_and_engine();
-    let mut console = Console::start(&folder, false);
-    let mut reader = console.master.as_ref().unwrap().try_clone_reader().unwrap();
-    let mut first = [0; 1];
-    reader.read_exact(&mut first).unwrap();
-    // It has a screen once a key has its effect.
-    console.press(b"p");
-    assert_eq!(engine.commands.recv_timeout(PATIENCE).unwrap(), Command::Pause);
-    drop((reader, console.keys.take(), console.master.take()));
-    let ended = console.ended();
-    assert!(ended.starts_with("Ok(HungUp"), "{ended}");
-}
-
-#[test]
-fn a_stalled_terminal_stops_neither_keys_nor_leaving() {
-    let (folder, engine) = folder_and_engine();
-    let mut console = Console::start(&folder, false);
-    console.press(b"p");
-    assert_eq!(engine.commands.recv_timeout(PATIENCE).unwrap(), Command::Pause);
-    // Nobody reads: whole frames fill whatever holds the terminal's output, and more.
-    for _ in 0..100 {
-        console.press(b"\x0cp");
-        assert_eq!(engine.commands.recv_timeout(PATIENCE).unwrap(), Command::Pause);
-        thread::sleep(Duration::from_millis(40));
-    }
-    console.press(b"S");
-    let stop = engine.commands.recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(stop, Command::StopCell { .. }));
-    console.press(b"q");
-    let ended = console.ended();
-    assert!(ended.starts_with("Ok(Detached"), "{ended}");
-}
-
-#[test]
-fn a_lost_engine_is_said_and_found_again() {
-    let (folder, engine) = folder_and_engine();
-    let mut console = Console::start(&folder, true);
-    console.wait_for("engine live");
-    drop(engine);
-    console.wait_for("ENGINE LOST");
-    let engine = FakeEngine::start(&folder.path().join("engine.sock"), PROTOCOL);
-    console.wait_for("engine live");
-    drop(engine);
-    console.wait_for("ENGINE LOST");
-    console.press(b"q");
-    let ended = console.ended();
-    assert!(ended.starts_with("Ok(Lost"), "{ended}");
-}
-
-#[test]
-fn the_end_of_a_run_is_shown_until_it_is_read() {
-    let (folder, _engine) = folder_and_engine();
-    let mut console = Console::start(&folder, true);
-    console.wait_for("engine live");
-    console.press(format!("T{RUN}\r").as_bytes());
-    console.wait_for("RUN ENDED");
-    console.wait_for("all is removed");
-    console.press(b"q");
-    let ended = console.ended();
-    assert_eq!(ended, "Ok(Ended { exit_code: 0, text: \"all is removed\" })");
-}
-
-#[test]
-fn a_signal_to_end_detaches() {
-    let (folder, _engine) = folder_and_engine();
-    let mut console = Console::start(&folder, true);
-    console.wait_for("engine live");
-    console.terminate();
-    let ended = console.ended();
-    assert!(ended.starts_with("Ok(Detached"), "{ended}");
-    assert!(until(|| console.count(LEAVE_SCREEN) == 1));
-}
-
-#[test]
-fn a_signal_after_the_run_tells_how_it_ended() {
-    let (folder, _engine) = folder_and_engine();
-    let mut console = Console::start(&folder, true);
-    console.wait_for("engine live");
-    console.press(format!("T{RUN}\r").as_bytes());
-    console.wait_for("RUN ENDED");
-    console.terminate();
-    let ended = console.ended();
-    assert_eq!(ended, "Ok(Ended { exit_code: 0, text: \"all is removed\" })");
-}
-
-#[test]
-fn an_engine_of_another_protocol_is_refused_on_an_untouched_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    let _engine = FakeEngine::start(&folder.path().join("engine.sock"), PROTOCOL + 1);
-    let mut console = Console::start(&folder, true);
-    let ended = console.ended();
-    assert!(ended.starts_with("Err(Protocol"), "{ended}");
-    assert_eq!(console.count(ENTER_SCREEN), 0);
 }
