@@ -109,8 +109,15 @@ impl<W: Workload> Renewal<W> {
                 self.watch(held.as_ref());
             }
             Err(error) => {
+                // No transaction has seen it, but the server has refused something.
+                let now = clock::now();
+                let measured = self.local.course().is_some_and(|course| {
+                    let (from, to) = course.measured();
+                    (from..to).contains(&now)
+                });
+                self.local.count_error(error.name(), measured);
                 self.local.warn(|| format!("a connection could not be replaced yet: {error}"));
-                self.set_due(clock::now().saturating_add(AGAIN_NS));
+                self.set_due(now.saturating_add(AGAIN_NS));
             }
         }
     }

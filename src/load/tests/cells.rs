@@ -218,6 +218,19 @@ fn connections_are_replaced_before_their_age_and_no_transaction_sees_it() {
 }
 
 #[test]
+fn a_replacement_that_is_refused_is_counted_and_costs_no_transaction() {
+    let server = FakeServer::with_room_for(4, |_| Reply::Rows(1));
+    let mut order = order(server.target(), open(200.0, Arrivals::Constant, 4));
+    order.life.max_age_s = Some(0.8);
+    let ran = super::run(order, super::WRITES);
+    let counts = &ran.result.counts;
+    assert_eq!((counts.failed, counts.retries), (0, 0), "{:?}", ran.result.sqlstates);
+    let refused = ran.result.sqlstates.get("53300").copied().unwrap_or(0);
+    // Each connection is tried once a second from 0.6 s on; the warm-up's are not the cell's.
+    assert!((4..=12).contains(&refused), "{:?}", ran.result.sqlstates);
+}
+
+#[test]
 fn connections_are_opened_at_the_pace_that_is_allowed() {
     let server = FakeServer::start(|_| Reply::Rows(1));
     let mut order = order(server.target(), open(200.0, Arrivals::Constant, 12));

@@ -51,13 +51,21 @@ pub(super) struct FakeServer {
 
 impl FakeServer {
     pub(super) fn start(script: impl Fn(&Query<'_>) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_room_for(u64::MAX, script)
+    }
+
+    /// A server that refuses every connection after the first `room` with 53300.
+    pub(super) fn with_room_for(
+        room: u64,
+        script: impl Fn(&Query<'_>) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (accepted, ending) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let script: Arc<Script> = Arc::new(script);
         let accepting = std::thread::spawn({
             let (accepted, ending) = (Arc::clone(&accepted), Arc::clone(&ending));
-            move || accept(&listener, &script, &accepted, &ending)
+            move || accept(&listener, room, &script, &accepted, &ending)
         });
         Self { port, accepted, ending, accepting: Some(accepting) }
     }
@@ -86,17 +94,23 @@ impl Drop for FakeServer {
     }
 }
 
-fn accept(listener: &TcpListener, script: &Arc<Script>, accepted: &AtomicU64, ending: &AtomicBool) {
+fn accept(
+    listener: &TcpListener,
+    room: u64,
+    script: &Arc<Script>,
+    accepted: &AtomicU64,
+    ending: &AtomicBool,
+) {
     let mut all: Vec<(TcpStream, JoinHandle<()>)> = Vec::new();
     while let Ok((stream, _)) = listener.accept() {
         if ending.load(Ordering::SeqCst) {
             break;
         }
-        accepted.fetch_add(1, Ordering::SeqCst);
+        let is_full = accepted.fetch_add(1, Ordering::SeqCst) >= room;
         let (handle, script) = (stream.try_clone().unwrap(), Arc::clone(script));
         let serving = std::thread::spawn(move || {
             // The client may leave when it likes.
-            let _ = serve(&stream, &*script);
+            let _ = serve(&stream, is_full, &*script);
             let _ = stream.shutdown(Shutdown::Both);
         });
         all.push((handle, serving));
@@ -107,12 +121,15 @@ fn accept(listener: &TcpListener, script: &Arc<Script>, accepted: &AtomicU64, en
     }
 }
 
-fn serve(mut stream: &TcpStream, script: &Script) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, is_full: bool, script: &Script) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
     let mut start_up = vec![0; length_of(length) - 4];
     stream.read_exact(&mut start_up)?;
+    if is_full {
+        return stream.write_all(&error("53300", "sorry, too many clients already"));
+    }
     // Authentication is fine, and the server is ready.
     let mut welcome = message(b'R', &0u32.to_be_bytes());
     welcome.extend(ready());
