@@ -59,19 +59,30 @@ pub fn resource(kind: ResourceKind, id: impl Into<String>) -> Resource {
     }
 }
 
-/// The same database with the run's own schema.
-fn in_schema(target: &TargetSpec, run: &RunId) -> TargetSpec {
-    TargetSpec { schema: format!("rampdeck_{}", run.as_str().replace('-', "_")), ..target.clone() }
-}
-
 /// How the databases of the operator's are reached with the run's schema in them.
 #[must_use]
 pub fn schema_targets(plan: &Plan, run: &RunId) -> SchemaTargets {
     let own = |c: &ConfigurationPlan| match &c.source {
-        Source::Postgres { target, .. } => Some((c.id.clone(), in_schema(target, run))),
+        Source::Postgres { target, .. } => Some((c.id.clone(), TargetSpec::clone(target))),
         Source::Lab { .. } => None,
     };
-    plan.configurations.iter().filter_map(own).collect()
+    in_schemas(plan.configurations.iter().filter_map(own).collect(), run)
+}
+
+/// The same databases with the run's own schema. Where several configurations share a database, so
+/// that two ways of using it can be compared, the later ones' schemas are numbered.
+fn in_schemas(targets: Vec<(ConfigurationId, TargetSpec)>, run: &RunId) -> SchemaTargets {
+    let name = format!("rampdeck_{}", run.as_str().replace('-', "_"));
+    let is_same =
+        |a: &TargetSpec, b: &TargetSpec| a.address == b.address && a.database == b.database;
+    let schema = |at: usize, target: &TargetSpec| {
+        let before = targets[..at].iter().filter(|(_, other)| is_same(other, target)).count();
+        if before == 0 { name.clone() } else { format!("{name}_{}", before + 1) }
+    };
+    let own = |(at, (id, target)): (usize, &(ConfigurationId, TargetSpec))| {
+        (id.clone(), TargetSpec { schema: schema(at, target), ..target.clone() })
+    };
+    targets.iter().enumerate().map(own).collect()
 }
 
 /// Targets by configuration.
@@ -120,8 +131,9 @@ impl Setup {
     async fn make(self) -> Result<Ready, String> {
         let mut endpoints = Vec::new();
         let lab = self.make_lab(&mut endpoints).await?;
+        let mut own = schema_targets(&self.plan, &self.run);
         for configuration in &self.plan.configurations {
-            if let Source::Postgres { target, .. } = &configuration.source {
+            if let Some(target) = own.remove(&configuration.id) {
                 endpoints.push(self.own_database(configuration, target).await?);
             }
         }
@@ -187,11 +199,10 @@ impl Setup {
     async fn own_database(
         &self,
         configuration: &ConfigurationPlan,
-        target: &TargetSpec,
+        target: TargetSpec,
     ) -> Result<Endpoint, String> {
         let began = Instant::now();
         let id = configuration.id.clone();
-        let target = in_schema(target, &self.run);
         self.check_own(&target, self.plan.largest_cell(configuration)).await?;
         provider::postgres::make_schema(&target, &self.run, &id, &self.recorder)
             .await
@@ -256,5 +267,25 @@ fn loading(progress: workload::data::LoadProgress) -> String {
         LoadStep::Indexes => "building indexes".to_owned(),
         LoadStep::Statistics => "analyzing".to_owned(),
         LoadStep::Count => "counting rows".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TargetAddress;
+
+    #[test]
+    fn configurations_that_share_a_database_have_a_schema_each() {
+        let target = |port, database: &str| {
+            TargetSpec::plain(TargetAddress::loopback(port), "app", database, "")
+        };
+        let targets = [("A", 1, "shop"), ("B", 1, "shop"), ("C", 2, "shop"), ("D", 1, "shop")];
+        let targets =
+            targets.map(|(id, port, database)| (ConfigurationId::new(id), target(port, database)));
+        let named = in_schemas(targets.to_vec(), &RunId::new("quick-1201-a7f3"));
+        let schemas: Vec<&str> = named.values().map(|target| target.schema.as_str()).collect();
+        let name = "rampdeck_quick_1201_a7f3";
+        assert_eq!(schemas, [name, &format!("{name}_2"), name, &format!("{name}_3")]);
     }
 }
