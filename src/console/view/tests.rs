@@ -172,13 +172,20 @@ fn every_view_looks_as_agreed_in_every_theme() {
     }
 }
 
+/// Every kind of screen at every size.
+fn states_and_sizes() -> impl Iterator<Item = (String, State, (u16, u16))> {
+    states().into_iter().flat_map(|(name, state)| {
+        SIZES.map(|size| (format!("{name} at {size:?}"), state.clone(), size))
+    })
+}
+
 /// What a theme says is said in symbols and words: without any style the screens are the same.
 #[test]
 fn a_theme_changes_no_character() {
-    for (name, state) in states() {
-        let plain = rows(&buffer(&state, &Theme::new(Palette::None, false), (120, 36)));
+    for (name, state, size) in states_and_sizes() {
+        let plain = rows(&buffer(&state, &Theme::new(Palette::None, false), size));
         for palette in [Palette::Sixteen, Palette::Dark, Palette::Light, Palette::Contrast] {
-            let shown = rows(&buffer(&state, &Theme::new(palette, false), (120, 36)));
+            let shown = rows(&buffer(&state, &Theme::new(palette, false), size));
             assert_eq!(plain, shown, "{name} {palette:?}");
         }
     }
@@ -187,9 +194,16 @@ fn a_theme_changes_no_character() {
 #[test]
 fn ascii_mode_is_ascii_and_looks_as_agreed() {
     let theme = Theme::new(Palette::None, true);
-    for (name, state) in states() {
-        for row in rows(&buffer(&state, &theme, (120, 36))) {
+    for (name, state, size) in states_and_sizes() {
+        for row in rows(&buffer(&state, &theme, size)) {
             assert!(row.is_ascii(), "{name}: {row}");
+        }
+    }
+    for (view_name, view) in VIEWS {
+        let state = in_view(state_of(with_things(snapshot())), view);
+        for size in SIZES {
+            let name = format!("ascii_{view_name}_{}x{}", size.0, size.1);
+            insta::assert_snapshot!(name, rows(&buffer(&state, &theme, size)).join("\n"));
         }
     }
     let shown = rows(&buffer(&deciding(), &theme, (120, 36))).join("\n");
@@ -199,8 +213,8 @@ fn ascii_mode_is_ascii_and_looks_as_agreed() {
 #[test]
 fn without_colours_none_is_used() {
     let theme = Theme::new(Palette::None, false);
-    for (name, state) in states() {
-        let buffer = buffer(&state, &theme, (120, 36));
+    for (name, state, size) in states_and_sizes() {
+        let buffer = buffer(&state, &theme, size);
         let coloured = buffer.content.iter().any(|c| (c.fg, c.bg) != (Color::Reset, Color::Reset));
         assert!(!coloured, "{name}");
     }
