@@ -47,7 +47,8 @@ pub async fn run(options: ConsoleOptions) -> Result<ConsoleExit, ConsoleError> {
         return Err(ConsoleError::NoTerminal);
     }
     let engine = Engine::connect(&options.socket, &options.build).await?;
-    let state = State::new(keymap, options.build.clone(), engine.build.clone(), UnixMs::now());
+    let mut state = State::new(keymap, options.build.clone(), engine.build.clone(), UnixMs::now());
+    state.number = engine.number;
     let theme = Theme::detect(options.tone, options.no_color, options.ascii);
     let lines = engine.spawn(options.socket, options.build);
     let mut session = Session::take(state, theme, lines).map_err(ConsoleError::Terminal)?;

@@ -77,3 +77,18 @@ fn an_engine_of_another_protocol_is_refused_on_an_untouched_terminal() {
     assert!(ended.starts_with("Err(Protocol"), "{ended}");
     assert_eq!(console.count(ENTER_SCREEN), 0);
 }
+
+#[test]
+fn a_console_that_does_not_drive_says_so_and_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = FakeEngine::naming(&folder.path().join("engine.sock"), PROTOCOL, 2);
+    let mut console = Console::start(&folder, true);
+    console.wait_for("watching: console 1 (anna on pts/3) drives");
+    // Refused here, before the engine is asked.
+    console.press(b"x");
+    console.wait_for("this console watches");
+    console.press(b"C");
+    assert_eq!(engine.commands.recv_timeout(PATIENCE).unwrap(), Command::AskControl);
+    console.press(b"q");
+    console.ended();
+}

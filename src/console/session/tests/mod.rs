@@ -83,6 +83,11 @@ struct FakeEngine {
 
 impl FakeEngine {
     fn start(socket: &Path, protocol: u32) -> Self {
+        Self::naming(socket, protocol, 1)
+    }
+
+    /// An engine that gives consoles this number; number 1 drives.
+    fn naming(socket: &Path, protocol: u32, number: u32) -> Self {
         let (note, commands) = mpsc::channel();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -95,7 +100,7 @@ impl FakeEngine {
                 let listener = UnixListener::bind(&socket).unwrap();
                 ready.send(()).unwrap();
                 tokio::select! {
-                    () = serve(&listener, protocol, &note) => {}
+                    () = serve(&listener, (protocol, number), &note) => {}
                     _ = stopped => {}
                 }
             });
@@ -115,14 +120,19 @@ impl Drop for FakeEngine {
     }
 }
 
-async fn serve(listener: &UnixListener, protocol: u32, note: &mpsc::Sender<Command>) {
+async fn serve(
+    listener: &UnixListener,
+    (protocol, number): (u32, u32),
+    note: &mpsc::Sender<Command>,
+) {
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         let (reader, writer) = stream.into_split();
         let (mut reader, mut writer) = (FrameReader::new(reader), FrameWriter::new(writer));
         let _: Option<ClientFrame> = reader.next().await.unwrap();
-        let _ =
-            writer.send(&ServerFrame::Welcome { protocol, build: "test".into(), console: 1 }).await;
+        let _ = writer
+            .send(&ServerFrame::Welcome { protocol, build: "test".into(), console: number })
+            .await;
         let mut ticks = tokio::time::interval(Duration::from_millis(250));
         loop {
             tokio::select! {
