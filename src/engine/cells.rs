@@ -373,7 +373,8 @@ impl Supervisor {
         let Some(active) = self.configurations[at].cell.take() else { return };
         let ActiveCell { tracker, planned, cut, .. } = active;
         self.plan_cell_over(planned.clone(), cut, &result.end);
-        if cut != Some(Cut::Stepped) {
+        // A step whose next cell has been taken back ends the chain, too.
+        if cut != Some(Cut::Stepped) || self.configurations[at].queue.is_empty() {
             self.end_ramp(at, "its cell has ended");
             self.configurations[at].rates.clear();
         }

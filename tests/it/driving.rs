@@ -63,6 +63,7 @@ impl Console {
     async fn steps(&mut self, command: Command) {
         while let Some(why) = self.ask(command.clone()).await {
             assert!(why.contains("one step a second"), "{command}: {why}");
+            self.snapshot(|_| Some(())).await;
         }
     }
 
