@@ -33,12 +33,14 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// A thing of this kind by its name, the kind said once: `gate D1`, `database shop`.
+    /// A thing of this kind by its name, the kind said once: `gate D1`, `PostgreSQL server`.
     #[must_use]
     pub fn named(self, id: &str) -> String {
         let words = self.words();
-        if id.starts_with(words) || words.ends_with(id) {
+        if id.starts_with(words) {
             id.to_owned()
+        } else if words.ends_with(id) {
+            words.to_owned()
         } else {
             format!("{words} {id}")
         }
@@ -108,4 +110,18 @@ pub struct TeardownStatus {
     pub ended: Option<UnixMs>,
     pub items: Vec<TeardownItem>,
     pub remaining_count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_thing_is_said_once() {
+        let named = |kind: ResourceKind, id| kind.named(id);
+        assert_eq!(named(ResourceKind::Gate, "gate D1"), "gate D1");
+        assert_eq!(named(ResourceKind::Server, "server"), "PostgreSQL server");
+        assert_eq!(named(ResourceKind::Database, "shop"), "database shop");
+        assert_eq!(named(ResourceKind::Folder, "/var/tmp/lab"), "data folder /var/tmp/lab");
+    }
 }
