@@ -77,19 +77,14 @@ impl Supervisor {
 
     /// What has happened so far, in a sentence.
     fn situation(&self) -> String {
-        let cells: u32 = self.configurations.iter().map(|c| c.cells_done).sum();
         let last: Vec<String> = self
             .configurations
             .iter()
             .filter_map(|c| c.last.as_ref().map(|l| format!("{} {}", c.plan.id, l.verdict)))
             .collect();
-        let failed = self
-            .configurations
-            .iter()
-            .filter(|c| c.last.as_ref().is_some_and(|l| l.verdict == Verdict::Fail))
-            .count();
         let verdicts = if last.is_empty() { "none yet".to_owned() } else { last.join(", ") };
-        format!("{cells} cells done, {failed} configurations failing; last verdicts: {verdicts}.")
+        let cells: Vec<_> = self.cells.iter().map(|(id, cell)| (id, cell.verdict)).collect();
+        format!("{} Last verdicts: {verdicts}.", tally(&cells))
     }
 
     fn priced(&self, option: &OptionPlan) -> DecisionOption {
@@ -274,5 +269,52 @@ impl Supervisor {
                 self.begin_teardown("a decision without a usable safe default", 1);
             }
         }
+    }
+}
+
+/// How many cells ended how, and which configurations have none that says anything.
+fn tally(cells: &[(&ConfigurationId, Verdict)]) -> String {
+    let count = |wanted| cells.iter().filter(|(_, verdict)| *verdict == wanted).count();
+    let kinds = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
+    let counts: Vec<String> = kinds
+        .into_iter()
+        .map(|verdict| (verdict, count(verdict)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| format!("{count} {verdict}"))
+        .collect();
+    let says = |verdict: Verdict| matches!(verdict, Verdict::Pass | Verdict::Fail);
+    let mut silent: Vec<&str> = cells.iter().map(|(id, _)| id.as_str()).collect();
+    silent.retain(|id| !cells.iter().any(|(of, verdict)| of.as_str() == *id && says(*verdict)));
+    silent.sort_unstable();
+    silent.dedup();
+    let done = match cells.len() {
+        1 => "1 cell done".to_owned(),
+        count => format!("{count} cells done"),
+    };
+    let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    let silent = match silent.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} has no valid cell"),
+        several => format!("; {} have no valid cell", several.join(", ")),
+    };
+    format!("{done}{counts}{silent}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_situation_hides_no_cell_that_says_nothing() {
+        let (d1, a1) = (ConfigurationId::new("D1"), ConfigurationId::new("A1"));
+        assert_eq!(tally(&[]), "0 cells done.");
+        assert_eq!(tally(&[(&d1, Verdict::Pass)]), "1 cell done: 1 PASS.");
+        let cells = [
+            (&d1, Verdict::Invalid),
+            (&a1, Verdict::Invalid),
+            (&d1, Verdict::Fail),
+            (&a1, Verdict::Invalid),
+        ];
+        assert_eq!(tally(&cells), "4 cells done: 1 FAIL, 3 INVALID; A1 has no valid cell.");
     }
 }

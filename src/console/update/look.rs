@@ -24,12 +24,19 @@ pub(super) fn show(state: &mut State, view: View) {
     }
 }
 
-/// Goes back to the overview; there it takes the message away.
+/// Goes back: from a log that is searched to all of it, from a view to the overview; there it takes
+/// the message away.
 pub(super) fn back(state: &mut State) {
-    if state.view == View::Overview && state.dialog.is_none() && state.toast.take().is_some() {
-        return;
+    if state.view == View::Log && !state.looks.log.search.value().is_empty() {
+        state.looks.log.search = Input::default();
+        state.looks.log.up = 0;
+        return toast(state, false, "all lines again".to_owned());
     }
-    show(state, View::Overview);
+    state.dialog = None;
+    if state.view == View::Overview {
+        state.toast = None;
+    }
+    state.view = View::Overview;
 }
 
 /// Holds the picture still, or lets it go on.

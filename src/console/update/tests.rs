@@ -9,7 +9,7 @@ use crate::{
         fixture::{NOW, RUN, decision, id, press, show, snapshot, state_of, teardown, type_text},
         form::Field,
         removal::Removal,
-        state::{Dialog, LinkState, State},
+        state::{Dialog, LinkState, State, View},
         update::{Effect, Msg, update},
     },
     link::ServerFrame,
@@ -384,4 +384,19 @@ fn a_dry_run_sends_nothing() {
     type_text(&mut state, RUN);
     assert!(press(&mut state, "enter").is_empty(), "it only ends the dry run");
     assert!(matches!(&state.dialog, Some(Dialog::Teardown(panel)) if !panel.dry_run));
+}
+
+#[test]
+fn escape_ends_a_search_before_it_leaves_the_log() {
+    let mut state = state_of(snapshot());
+    press(&mut state, "l /");
+    type_text(&mut state, "PASS");
+    press(&mut state, "enter");
+    assert_eq!(state.looks.log.search.value(), "PASS");
+    press(&mut state, "esc");
+    assert_eq!((state.view, state.looks.log.search.value()), (View::Log, ""));
+    press(&mut state, "esc");
+    assert_eq!(state.view, View::Overview);
+    press(&mut state, "esc");
+    assert!(state.toast.is_none(), "it only takes the message away");
 }

@@ -180,7 +180,7 @@ fn head_room(slo: &Slo, status: &ConfigurationStatus, theme: &Theme) -> Option<V
 pub(super) fn search(input: &Input, theme: &Theme, width: u16) -> Panel {
     let mut spans = vec![Span::raw("/ ")];
     spans.extend(typed(input, true, theme));
-    let note = "only lines that contain it are shown";
+    let note = "enter shows only lines that contain it";
     let row = with_note(spans, note, theme.dim, Panel::inner_width(width), theme);
     Panel {
         left: vec![Part::new(0, " SEARCH ", theme.strong)],
