@@ -174,8 +174,7 @@ fn one_console_drives_and_control_is_asked_for_given_kept_and_taken() {
         bo.refused(Command::Resume).await;
         bo.does(Command::AskControl).await;
         anna.does(Command::GiveControl).await;
-        let holder = bo.snapshot(|s| s.control.holder).await;
-        assert_eq!(holder, bo.number);
+        bo.gets_control().await;
         bo.does(start(20.0, 30.0)).await;
         let why = anna.refused(Command::StopCell { configuration: d1() }).await;
         assert!(why.contains("(bo on pts/5) drives"), "{why}");
