@@ -25,7 +25,7 @@ use super::{
     sample::Spread,
 };
 
-const RATE: u32 = 500;
+const RATE: u32 = 1_000;
 /// Pairs for each that is asked for: what is looked for is smaller than what a pair scatters.
 const PAIRS_EACH: u32 = 3;
 /// A console draws at most every 33 ms; a new size has it draw everything.

@@ -18,10 +18,15 @@ use super::{
 const READS: f64 = 2_000.0;
 /// Arrivals per second of the mix: what a small machine's server carries.
 const MIX: f64 = 800.0;
-/// What psycopg carries on one interpreter: of a server whose rows conflict, and of the null
-/// endpoint, which has none.
+/// What psycopg carries on one interpreter of a server whose rows conflict.
 const MIX_IN_PYTHON: f64 = 800.0;
+/// On the null endpoint, which has no conflicts, it is measured at this rate and at the highest one
+/// that it carries, which is looked for in steps up to where it surely fails.
 const NULL_MIX_IN_PYTHON: f64 = 1_200.0;
+const STEP_IN_PYTHON: f64 = 100.0;
+const MOST_IN_PYTHON: f64 = 4_000.0;
+/// Length of each step of the search, in seconds.
+const STEP_SECONDS: u32 = 5;
 const MIX_CONNECTIONS: u32 = 64;
 const READ_CONNECTIONS: [u32; 2] = [64, 256];
 
@@ -63,14 +68,38 @@ pub fn mix_in_python(options: &Options, report: &mut Report) -> Result<(), Failu
     let endpoint = Endpoint::start(Latency::default())?;
     let mut agent = Agent::new(endpoint.target(), Mix::default(), Shape::default());
     let mut peer = Psycopg::new(endpoint.server(), None)?;
-    let (rate, connections) = (NULL_MIX_IN_PYTHON, MIX_CONNECTIONS);
-    let load = Load { rate, connections, seconds: options.seconds };
-    let what = format!("order mix on the null endpoint, {connections} connections, {rate}/s");
-    pairs(4, &what, options, report, load, (&mut agent, &mut peer), || Ok(()))?;
+    let highest = highest_carried(&mut peer, report)?;
+    for (rate, which) in [(NULL_MIX_IN_PYTHON, ""), (highest, ", the most that psycopg carries")] {
+        let connections = MIX_CONNECTIONS;
+        let load = Load { rate, connections, seconds: options.seconds };
+        let what =
+            format!("order mix on the null endpoint, {connections} connections, {rate}/s{which}");
+        pairs(4, &what, options, report, load, (&mut agent, &mut peer), || Ok(()))?;
+    }
     drop(endpoint);
     let postgres = Postgres::start(options)?;
     let mut peer = Psycopg::new(postgres.server(), Some(&postgres))?;
     mix_beside(4, MIX_IN_PYTHON, options, report, &postgres, &mut peer)
+}
+
+/// The highest rate, in steps, that psycopg carries twice in a row.
+fn highest_carried(peer: &mut dyn Peer, report: &Report) -> Result<f64, Failure> {
+    let carries = |peer: &mut dyn Peer, rate: f64| -> Result<bool, Failure> {
+        let load = Load { rate, connections: MIX_CONNECTIONS, seconds: STEP_SECONDS };
+        let carried = peer.run(load)?.check(load);
+        let said = carried.as_ref().map_or_else(ToString::to_string, |()| "carried".into());
+        report.step(&format!("{} at {rate}/s: {said}", peer.name()));
+        Ok(carried.is_ok())
+    };
+    let mut highest = NULL_MIX_IN_PYTHON;
+    while highest < MOST_IN_PYTHON {
+        let next = highest + STEP_IN_PYTHON;
+        if !(carries(peer, next)? && carries(peer, next)?) {
+            break;
+        }
+        highest = next;
+    }
+    Ok(highest)
 }
 
 fn mix_beside(
