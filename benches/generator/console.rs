@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Read,
+    io::{BufRead, BufReader, Read},
     path::Path,
     process::{Command, Stdio},
     sync::{
@@ -28,35 +28,17 @@ use super::{
 const RATE: u32 = 1_000;
 /// Pairs for each that is asked for: what is looked for is smaller than what a pair scatters.
 const PAIRS_EACH: u32 = 3;
+/// Seconds that a console may take to come, and to be gone.
+const SETTLE_S: u32 = 3;
 /// A console draws at most every 33 ms; a new size has it draw everything.
 const RESIZE_EVERY: Duration = Duration::from_millis(33);
 const END_LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs the same cell with and without a console in turn.
+/// Whether a console that watches costs the generator anything: its processor time within one cell
+/// to which a console comes and goes, and the response times of cells with and without one.
 pub fn attached(options: &Options, report: &mut Report) -> Result<(), Failure> {
-    let (mut cpu, mut p99) = (Spread::default(), Spread::default());
-    let mut drawn = 0;
-    for pair in 0..options.pairs * PAIRS_EACH {
-        let run = |watched| Watched::run(options, watched);
-        let (alone, watched) = if pair.is_multiple_of(2) {
-            let alone = run(false)?;
-            (alone, run(true)?)
-        } else {
-            let watched = run(true)?;
-            (run(false)?, watched)
-        };
-        report.step(&format!(
-            "alone {:.1} µs, p99 {:.2} ms; watched {:.1} µs, p99 {:.2} ms, {} KiB drawn",
-            alone.cpu_us,
-            alone.p99_ms,
-            watched.cpu_us,
-            watched.p99_ms,
-            watched.drawn / 1024
-        ));
-        cpu.add(watched.cpu_us / alone.cpu_us);
-        p99.add(watched.p99_ms / alone.p99_ms);
-        drawn += watched.drawn;
-    }
+    let (cpu, drawn_within) = processor_time(options, report)?;
+    let (p99, drawn) = response_times(options, report)?;
     let what = format!("a console at full redraw, order mix at {RATE}/s");
     for (name, spread) in [("processor time", cpu), ("response p99", p99)] {
         let figures = format!(
@@ -67,15 +49,103 @@ pub fn attached(options: &Options, report: &mut Report) -> Result<(), Failure> {
         );
         report.line(12, &format!("{what}: {name}"), &figures);
     }
-    if drawn == 0 {
+    if drawn_within == 0 || drawn == 0 {
         return Err("the console has drawn nothing".into());
     }
     Ok(())
 }
 
+/// One cell, with a console for half of its spans: what differs from process to process (where the
+/// system has put its memory and its threads) is then the same in both halves of a pair. The first
+/// half of a pair is watched in every other pair, so that what drifts falls on both.
+fn processor_time(options: &Options, report: &mut Report) -> Result<(Spread, u64), Failure> {
+    let pairs = options.pairs * PAIRS_EACH;
+    let span = options.seconds + SETTLE_S;
+    let place = tempfile::Builder::new().prefix("rd-bench-").tempdir()?;
+    let plan = place.path().join("plan.toml");
+    fs::write(&plan, plan_text(pairs * 2 * span + SETTLE_S))?;
+    let mut engine = rampdeck(place.path())
+        .arg("run")
+        .arg(&plan)
+        .args(["--headless", "--out"])
+        .arg(place.path().join("out"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let lines = BufReader::new(engine.stdout.take().ok_or("the run has no output")?).lines();
+    let mut engine = Owned(engine);
+    let mut seconds = lines.filter_map(|line| measured(&line.ok()?));
+    let (mut ratios, mut drawn) = (Spread::default(), 0);
+    for pair in 0..pairs {
+        let mut half = |watched: bool| -> Result<f64, Failure> {
+            let console = watched.then(|| Console::start(place.path()));
+            let all: Vec<Second> = seconds.by_ref().take(span as usize).collect();
+            drawn += console.map_or(Ok(0), Console::end)?;
+            if all.len() < span as usize {
+                return Err("the cell ended early".into());
+            }
+            // The console's start, or its end, is in the first ones.
+            let steady = &all[SETTLE_S as usize..];
+            let cpu: f64 = steady.iter().map(|second| second.cpu_percent).sum();
+            let achieved: f64 = steady.iter().map(|second| second.achieved).sum();
+            Ok(cpu / achieved * 1e4)
+        };
+        let (alone, watched) = if pair.is_multiple_of(2) {
+            let alone = half(false)?;
+            (alone, half(true)?)
+        } else {
+            let watched = half(true)?;
+            (half(false)?, watched)
+        };
+        report.step(&format!("within a cell: alone {alone:.1} µs, watched {watched:.1} µs"));
+        ratios.add(watched / alone);
+    }
+    // Its output is read to its end, so that the run is not held up by it.
+    seconds.by_ref().for_each(drop);
+    let status = engine.ended_within(END_LIMIT)?;
+    if status.success() { Ok((ratios, drawn)) } else { Err(format!("the run: {status}").into()) }
+}
+
+/// What a line of the run's output says of a second of the measured span.
+struct Second {
+    cpu_percent: f64,
+    achieved: f64,
+}
+
+fn measured(line: &str) -> Option<Second> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let figure = |name: &str| line.get(name).and_then(Value::as_f64);
+    (line.get("state")?.as_str()? == "measure").then_some(())?;
+    Some(Second { cpu_percent: figure("runner_cpu_percent")?, achieved: figure("achieved")? })
+}
+
+/// Runs the same cell with and without a console in turn.
+fn response_times(options: &Options, report: &mut Report) -> Result<(Spread, u64), Failure> {
+    let (mut p99, mut drawn) = (Spread::default(), 0);
+    for pair in 0..options.pairs * PAIRS_EACH {
+        let run = |watched| Watched::run(options, watched);
+        let (alone, watched) = if pair.is_multiple_of(2) {
+            let alone = run(false)?;
+            (alone, run(true)?)
+        } else {
+            let watched = run(true)?;
+            (run(false)?, watched)
+        };
+        report.step(&format!(
+            "alone p99 {:.2} ms; watched p99 {:.2} ms, {} KiB drawn",
+            alone.p99_ms,
+            watched.p99_ms,
+            watched.drawn / 1024
+        ));
+        p99.add(watched.p99_ms / alone.p99_ms);
+        drawn += watched.drawn;
+    }
+    Ok((p99, drawn))
+}
+
 /// What one cell came to.
 struct Watched {
-    cpu_us: f64,
     p99_ms: f64,
     /// Bytes that the console wrote to its terminal.
     drawn: u64,
@@ -107,9 +177,7 @@ impl Watched {
         let figure = |path: &str| {
             cell.pointer(path).and_then(Value::as_f64).ok_or(format!("no {path} in the summary"))
         };
-        // Of all processors; only ratios are made of it.
-        let cpu_us = figure("/runner/cpu_percent")? / figure("/tps/achieved")? * 1e4;
-        Ok(Self { cpu_us, p99_ms: figure("/all/response_ms/p99")?, drawn })
+        Ok(Self { p99_ms: figure("/all/response_ms/p99")?, drawn })
     }
 }
 
