@@ -56,9 +56,6 @@ fn keep(calibration: &Calibration) -> Result<PathBuf> {
     all.calibrations.insert(0, calibration.clone());
     all.calibrations.truncate(MOST_KEPT);
     let path = path()?;
-    let folder = registry::data_folder()?;
-    std::fs::create_dir_all(&folder)
-        .wrap_err_with(|| format!("cannot make {}", folder.display()))?;
     let new = path.with_extension("new");
     std::fs::write(&new, serde_json::to_vec_pretty(&all)?)
         .and_then(|()| std::fs::rename(&new, &path))
@@ -66,8 +63,20 @@ fn keep(calibration: &Calibration) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// That a calibration can be kept: asked before it is made, since it takes a while.
+fn check_folder() -> Result<()> {
+    let folder = registry::data_folder()?;
+    std::fs::create_dir_all(&folder)
+        .wrap_err_with(|| format!("cannot make {}", folder.display()))?;
+    let probe = folder.join(format!("calibration.probe.{}", std::process::id()));
+    std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).wrap_err_with(|| {
+        format!("a calibration cannot be kept: cannot write in {}", folder.display())
+    })
+}
+
 /// Calibrates this machine, says what came of it, and keeps it.
 pub async fn run(seconds: f64, as_json: bool) -> Result<u8> {
+    check_folder()?;
     let exe = std::env::current_exe()?;
     let settings = CalibrateSettings { exe: &exe, environment: &STEADY_MEMORY, seconds };
     let calibration = engine::calibrate(settings, |line| tell!("{line}")).await?;

@@ -9,8 +9,8 @@ use std::{
 use crate::{
     link::HISTORY_POINTS,
     model::{
-        CellId, ClassLatency, ConfigurationId, Event, EventKind, Load, PerClass, Snapshot, Tps,
-        Verdict, WindowPoint,
+        CellId, ClassLatency, ConfigurationId, Event, EventKind, Load, PerClass, Reason, Snapshot,
+        Tps, Verdict, WindowPoint,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) struct EndedCell {
     pub tail: String,
     pub measured_s: f64,
     pub verdict: Verdict,
-    /// The first reason, empty where there is none.
+    /// The first reason that is its own, empty where there is none.
     pub why: String,
 }
 
@@ -139,7 +139,7 @@ impl Record {
                     tail: tail.clone(),
                     measured_s: *measured_s,
                     verdict: *verdict,
-                    why: reasons.first().map(|reason| reason.text.clone()).unwrap_or_default(),
+                    why: Reason::first_text(reasons).to_owned(),
                 });
             }
             EventKind::RunEnded { folder, .. } => self.folder = Some(folder.clone()),

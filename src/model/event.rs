@@ -191,6 +191,12 @@ impl EventKind {
         }
     }
 
+    /// Whether it is kept for the record and tells an operator nothing to act on.
+    #[must_use]
+    pub const fn is_bookkeeping(&self) -> bool {
+        matches!(self, Self::AttemptReserved { .. } | Self::ResourceIntent { .. })
+    }
+
     /// The event as one line for people.
     #[must_use]
     pub fn text(&self) -> String {
@@ -243,7 +249,10 @@ impl EventKind {
                 format!("{cell} {phase}")
             }
             Self::CellEnded { cell, load, verdict, tps, reasons, .. } => {
-                let why = reasons.first().map(|r| format!(": {}", r.text)).unwrap_or_default();
+                let why = match Reason::first_text(reasons) {
+                    "" => String::new(),
+                    why => format!(": {why}"),
+                };
                 format!("{cell} {load} {verdict}, ok {:.1}/s{why}", tps.succeeded)
             }
             Self::DecisionAsked { question, safe, .. } => {

@@ -37,6 +37,15 @@ pub struct Reason {
     pub text: String,
 }
 
+impl Reason {
+    /// What tells a cell from the others of its run, empty where nothing does.
+    #[must_use]
+    pub fn first_text(reasons: &[Self]) -> &str {
+        let own = reasons.iter().find(|reason| !reason.code.is_of_the_run());
+        own.map_or("", |reason| reason.text.as_str())
+    }
+}
+
 /// The stable name of a reason, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,4 +86,12 @@ pub enum ReasonCode {
     Calibration,
     /// Information: latency is added and prices are simulated.
     Rehearsal,
+}
+
+impl ReasonCode {
+    /// Whether it is true of every cell of its run, so that it tells none from another.
+    #[must_use]
+    pub const fn is_of_the_run(self) -> bool {
+        matches!(self, Self::Rehearsal)
+    }
 }

@@ -7,8 +7,9 @@ use super::{
     section::{Section, Span, Whole},
     stage,
     tree::{Node, Value},
-    types::Plan,
+    types::{ConfigurationPlan, Plan, Stage, StageKind},
 };
+use crate::model::ConnectionLife;
 
 const KEYS: [&str; 14] = [
     "name",
@@ -68,6 +69,9 @@ pub(super) fn check(
     let configurations = configuration::configurations(&section, plan_argument, environment, usual);
     let ids = configuration::ids(&section);
     let stages = stage::stages(&section, usual, &ids, configurations.as_deref().unwrap_or(&[]));
+    if let (Some(configurations), Some(stages)) = (&configurations, &stages) {
+        replacements(&section, configurations, stages);
+    }
     Some(Plan {
         name: name?,
         seed: seed?,
@@ -84,4 +88,40 @@ pub(super) fn check(
         notify: notify?,
         zone: zone.map_or(Some(None), |found| found.map(Some))?,
     })
+}
+
+/// Reports a configuration whose connections would have to be replaced faster than they may be
+/// opened: they would pass their age, and the cell would run dry.
+fn replacements(root: &Section<'_>, configurations: &[ConfigurationPlan], stages: &[Stage]) {
+    let Some(item) = root.item("configuration") else { return };
+    for configuration in configurations {
+        let Some(age_s) = configuration.life.max_age_s else { continue };
+        let (most, pace) =
+            (most_connections(configuration, stages), configuration.life.open_per_second);
+        // They leave evenly between the two ends of the span, so its middle is their mean age.
+        let needed = f64::from(most) / (age_s * ConnectionLife::replaced_at(0.5));
+        if needed > pace {
+            let least = f64::from(most) / (pace * ConnectionLife::replaced_at(0.5));
+            item.report(format!(
+                "found max_age_s = {age_s} for {}, whose {most} connections would need {needed:.1} \
+                 replacements a second with open_per_second = {pace}, allowed: max_age_s of \
+                 {least:.1} or more, a higher open_per_second, or fewer connections",
+                configuration.id
+            ));
+        }
+    }
+}
+
+/// The most connections of any cell of a configuration.
+fn most_connections(configuration: &ConfigurationPlan, stages: &[Stage]) -> u32 {
+    let of_stage = |stage: &Stage| match &stage.kind {
+        StageKind::Cells { configurations, levels, .. }
+            if configurations.contains(&configuration.id) =>
+        {
+            let levels = levels.iter().map(|load| configuration.shape.applied_to(*load));
+            levels.map(|load| load.connections()).max()
+        }
+        _ => None,
+    };
+    stages.iter().filter_map(of_stage).max().unwrap_or(0)
 }

@@ -12,6 +12,8 @@ use crate::model::{TargetAddress, TargetSpec, TlsMode};
 pub enum ConnectErrorKind {
     /// Nothing listens at the address, or no way leads to it.
     Refused,
+    /// The host's name has no address here.
+    Unresolved,
     /// The time limit of the target was over.
     Timeout,
     /// User, password or token were not accepted.
@@ -83,7 +85,7 @@ impl ConnectError {
     }
 
     pub(super) fn from_io(target: &TargetSpec, error: &io::Error) -> Self {
-        let kind = kind_of_io(error.kind()).unwrap_or(ConnectErrorKind::Other);
+        let kind = kind_of_io(error).unwrap_or(ConnectErrorKind::Other);
         Self::new(target, kind, None, error.to_string())
     }
 
@@ -137,7 +139,7 @@ fn kind_of(error: &Error) -> ConnectErrorKind {
     error
         .source()
         .and_then(|source| source.downcast_ref::<io::Error>())
-        .and_then(|error| kind_of_io(error.kind()))
+        .and_then(kind_of_io)
         .unwrap_or(ConnectErrorKind::Other)
 }
 
@@ -149,13 +151,18 @@ fn kind_of_code(code: &str) -> ConnectErrorKind {
     }
 }
 
-fn kind_of_io(kind: io::ErrorKind) -> Option<ConnectErrorKind> {
-    match kind {
+/// The beginning of the standard library's text where a name cannot be resolved, which has no kind
+/// of its own.
+const UNRESOLVED: &str = "failed to lookup address information";
+
+fn kind_of_io(error: &io::Error) -> Option<ConnectErrorKind> {
+    match error.kind() {
         io::ErrorKind::TimedOut => Some(ConnectErrorKind::Timeout),
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::NotFound
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable => Some(ConnectErrorKind::Refused),
+        _ if error.to_string().starts_with(UNRESOLVED) => Some(ConnectErrorKind::Unresolved),
         _ => None,
     }
 }
@@ -174,6 +181,9 @@ fn text_of(error: &Error) -> String {
 fn advice(target: &TargetSpec, kind: &ConnectErrorKind, sqlstate: Option<&str>) -> String {
     match kind {
         ConnectErrorKind::Refused => "check that the server runs and listens there".into(),
+        ConnectErrorKind::Unresolved => {
+            "check the host's name and this machine's resolver; a URL names one host".into()
+        }
         ConnectErrorKind::Timeout => {
             "check the network, security groups and the server's health, or raise the connect \
              timeout"

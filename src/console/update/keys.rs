@@ -115,6 +115,9 @@ fn type_in(state: &mut State, request: InputRequest) -> bool {
         Some(Dialog::Palette(panel)) => panel.type_in(request),
         Some(Dialog::Search(input)) => {
             input.handle(request);
+            // The log shows what is found while it is typed.
+            state.looks.log.search = input.clone();
+            state.looks.log.up = 0;
             true
         }
         Some(Dialog::Help(panel)) if panel.typing => {

@@ -26,7 +26,7 @@ const WAITING: [Column; 8] = [
     Column { head: "stage", rank: 6, kind: Kind::Left },
     Column { head: "warm-up + measure", rank: 7, kind: Kind::Left },
     Column { head: "takes", rank: 3, kind: Kind::Right },
-    Column { head: "+ USD", rank: 2, kind: Kind::Right },
+    Column { head: "own USD", rank: 2, kind: Kind::Right },
     Column { head: "asked by", rank: 5, kind: Kind::Left },
 ];
 const ENDED: [Column; 7] = [
@@ -99,8 +99,8 @@ fn indented(mut line: Line<'static>) -> Line<'static> {
     line
 }
 
-/// How many wait, and what they take and cost until the plan's end. Cells of one configuration run
-/// one after the other, configurations side by side.
+/// How many wait, what they take and cost by themselves, and what all that exists costs meanwhile,
+/// until the plan's end, as a decision prices it.
 fn queue_title(snapshot: &Snapshot, theme: &Theme, width: usize) -> Line<'static> {
     let count = match snapshot.queue.len() {
         0 => return Line::styled("QUEUE  no cell waits", theme.strong),
@@ -115,13 +115,14 @@ fn queue_title(snapshot: &Snapshot, theme: &Theme, width: usize) -> Line<'static
     let mut parts = vec![
         Part::new(0, format!("QUEUE  {count}"), theme.strong),
         Part::new(2, format!("about {} of cells", about_s(takes(&snapshot.queue))), theme.plain),
-        Part::new(1, format!("+ {} USD{basis}", money(spends)), theme.plain)
-            .or(format!("+ {} USD", money(spends))),
+        Part::new(1, format!("their own {} USD{basis}", money(spends)), theme.plain)
+            .or(format!("own {} USD", money(spends))),
     ];
-    let projected = snapshot.cost.projected;
-    if projected > Money::ZERO {
-        let text = format!("{} USD at the plan's end", money(projected));
-        parts.push(Part::new(3, text, theme.plain));
+    let (projected, accrued) = (snapshot.cost.projected, snapshot.cost.accrued);
+    if projected > accrued {
+        let rest = format!("+ {} USD to the plan's end", money(projected - accrued));
+        let whole = format!("{rest} for all that exists ({} then)", money(projected));
+        parts.push(Part::new(3, whole, theme.plain).or(rest));
     }
     line(parts, &Span::styled(theme.symbols.dot, theme.dim), width)
 }

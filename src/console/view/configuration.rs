@@ -46,7 +46,7 @@ pub(super) fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Re
         );
         return frame.render_widget(Paragraph::new(text), area);
     };
-    let axis = Axis::of(state, &status.id, snapshot.at);
+    let axis = Axis::of_one(state, status, snapshot.at);
     let slices = axis.slices(state.shown_record(), &status.id);
     let mut room = area;
     let head = header(state, snapshot, status, &slices, theme, usize::from(area.width));
@@ -116,6 +116,9 @@ fn load(
         parts.push(Part::new(2, text, theme.accent));
     }
     match Nearest::of(figures.classes, &snapshot.header.slo) {
+        Some(nearest) if !figures.are_judged() => {
+            parts.push(Part::new(4, nearest.text(), theme.dim));
+        }
         Some(nearest) => {
             let (text, style) = nearest.head_room(theme);
             parts.push(Part::new(1, text, style));

@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{Basis, Snapshot};
+use crate::model::{Basis, EventKind, Snapshot};
 
 use super::{
     super::{
@@ -36,6 +36,7 @@ pub(super) fn panel(state: &State, end: &RunEnd, theme: &Theme, width: u16, heig
         ];
         rows.push(Row::new(2, line(parts, &Span::raw("  "), width)));
     }
+    rows.extend(answers(state, theme, width));
     rows.push(blank(8));
     let left = room.saturating_sub(rows.len());
     let cells = scrolled(cells(state, theme, width), end.scroll, left, theme);
@@ -61,6 +62,26 @@ fn remaining(snapshot: &Snapshot, theme: &Theme, width: usize) -> Vec<Row> {
     let ids = id_column(left.iter().map(|item| item.id.as_str()));
     for left in left {
         rows.push(Row::new(2, item(left, ids, snapshot.at, theme, width)));
+    }
+    rows
+}
+
+/// How each decision was answered, and how many cells of the plan were not run.
+fn answers(state: &State, theme: &Theme, width: usize) -> Vec<Row> {
+    let events = state.record.events().iter();
+    let mut rows: Vec<Row> = events
+        .filter(|event| matches!(event.kind, EventKind::DecisionAnswered { .. }))
+        .map(|event| {
+            let text = format!("{} {}", event.at.time_of_day(), event.kind.text());
+            Row::new(4, Line::styled(words(&text, width, &theme.symbols), theme.plain))
+        })
+        .collect();
+    let waiting = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.queue.len());
+    if waiting > 0 {
+        let cells = if waiting == 1 { "1 cell was" } else { &format!("{waiting} cells were") };
+        let text = format!("{cells} still to come and not run");
+        let text = words(&text, width, &theme.symbols);
+        rows.push(Row::new(4, Line::styled(text, theme.warn)));
     }
     rows
 }

@@ -17,16 +17,21 @@ use super::{
 /// Lines that a message may take.
 const TOAST_LINES: usize = 3;
 
-/// The newest events, the newest at the bottom.
+/// The newest events, the newest at the bottom; bookkeeping is in the log alone.
 pub(super) fn events(
     state: &State,
     theme: &Theme,
     width: usize,
     rows: usize,
 ) -> Vec<Line<'static>> {
-    let events = state.shown_record().events();
-    let skip = events.len().saturating_sub(rows);
-    events.iter().skip(skip).map(|event| event_line(event, theme, width)).collect()
+    let events = state.shown_record().events().iter().rev();
+    let mut lines: Vec<_> = events
+        .filter(|event| !event.kind.is_bookkeeping())
+        .take(rows)
+        .map(|event| event_line(event, theme, width))
+        .collect();
+    lines.reverse();
+    lines
 }
 
 fn event_line(event: &Event, theme: &Theme, width: usize) -> Line<'static> {
@@ -123,6 +128,11 @@ fn hint(state: &State, layer: Layer, binding: &Binding) -> Option<(u8, String)> 
         Action::Retry if !removes(state) => None,
         Action::Next if matches!(state.dialog, Some(Dialog::Rate(_))) => None,
         Action::Change if !matches!(&state.dialog, Some(Dialog::Start(f)) if !f.is_typed()) => None,
+        Action::Freeze if state.frozen.is_some() => word(1, "go on"),
+        // What moves is to be read.
+        Action::Freeze if matches!(layer, Layer::Configuration | Layer::Compare) => {
+            own.map(|own| (1, own))
+        }
         Action::Back => own.filter(|_| state.view != View::Overview).map(|own| (3, own)),
         action if is_driving(action) => {
             let own = own.filter(|_| !ended && !state.watches() && can_act(state, action))?;

@@ -2,11 +2,12 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{Class, ClassLatency, PerClass, Slo};
+use crate::model::{Class, ClassLatency, Slo};
 
 use super::{
     super::theme::Theme,
     figures::{limit, ms},
+    status::Figures,
     text::{pad, pad_left},
 };
 
@@ -24,15 +25,20 @@ struct Cells {
 }
 
 /// The table with its head, or `None` where it would not be whole. Without room for the limits it
-/// has only the percentiles and the marks.
+/// has only the percentiles and the marks. Figures that are not judged have no marks.
 pub(super) fn table(
-    classes: &PerClass<ClassLatency>,
+    figures: &Figures<'_>,
     slo: &Slo,
     theme: &Theme,
     width: usize,
 ) -> Option<Vec<Line<'static>>> {
-    let rows: Vec<Cells> =
-        Class::ALL.into_iter().map(|class| cells(class, classes[class], slo, theme)).collect();
+    let mut rows: Vec<Cells> = Class::ALL
+        .into_iter()
+        .map(|class| cells(class, figures.classes[class], slo, theme))
+        .collect();
+    if !figures.are_judged() {
+        rows.iter_mut().for_each(|row| row.over = (false, false));
+    }
     let widest = |text: fn(&Cells) -> &String, least: usize| {
         rows.iter().map(|row| text(row).chars().count() + 2).max().unwrap_or(0).max(least)
     };
@@ -43,9 +49,9 @@ pub(super) fn table(
         widest(|row| &row.p99_slo, LEAST_LIMIT),
     ];
     let mark = rows.iter().map(|row| row.mark(theme).chars().count()).max().unwrap_or(0);
-    let (figures, limits) = (widths[0] + widths[2], widths[1] + widths[3]);
-    let with_limits = LABEL + figures + limits + mark <= width;
-    if !with_limits && LABEL + figures + mark > width {
+    let (percentiles, limits) = (widths[0] + widths[2], widths[1] + widths[3]);
+    let with_limits = LABEL + percentiles + limits + mark <= width;
+    if !with_limits && LABEL + percentiles + mark > width {
         return None;
     }
     let mut lines = vec![head(widths, with_limits, theme)];

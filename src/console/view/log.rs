@@ -10,7 +10,13 @@ use ratatui::{
 use crate::model::{Event, Level};
 
 use super::{
-    super::{looks::LogLook, record::Record, state::State, theme::Theme},
+    super::{
+        action::{Action, Layer},
+        looks::LogLook,
+        record::Record,
+        state::State,
+        theme::Theme,
+    },
     text::{Part, line, words, wrap},
 };
 
@@ -30,12 +36,34 @@ pub(super) fn draw(state: &State, theme: &Theme, frame: &mut Frame<'_>, area: Re
     let mut lines = vec![title(record, look, shown.len(), theme, width)];
     let rows = usize::from(area.height) - 1;
     if shown.is_empty() && rows > 0 {
-        let text = if record.events().is_empty() { "nothing yet" } else { "no such line" };
-        lines.push(Line::styled(text, theme.dim));
+        lines.push(line(nothing(state, record, theme), &Span::raw(""), width));
     }
     lines.extend(newest(&shown, look.up, theme, width, rows));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area };
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Why no line is shown, and what shows some.
+fn nothing(state: &State, record: &Record, theme: &Theme) -> Vec<Part> {
+    let look = &state.looks.log;
+    if record.events().is_empty() {
+        return vec![Part::new(0, "nothing yet", theme.dim)];
+    }
+    let mut parts = vec![Part::new(0, "no such line", theme.plain)];
+    let keys = |action| state.keymap.key_for(Layer::Log, action);
+    if let Some(level) = look.least.filter(|level| *level > Level::Info) {
+        let what = if level == Level::Error { "errors" } else { "warnings and errors" };
+        parts.push(Part::new(1, format!(" among {what}"), theme.plain));
+        if let Some(key) = keys(Action::LogLevel) {
+            parts.push(Part::new(2, format!("; {key} shows other levels"), theme.dim));
+        }
+    }
+    if !look.search.value().trim().is_empty()
+        && let Some(key) = keys(Action::Back)
+    {
+        parts.push(Part::new(3, format!("; {key} ends the search"), theme.dim));
+    }
+    parts
 }
 
 /// The events that the view is set to show, oldest first.

@@ -3,7 +3,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{CellId, ConfigurationStatus, Snapshot, WindowPoint};
+use crate::model::{CellId, ConfigurationStatus, Snapshot, Verdict, WindowPoint};
 
 use super::{
     super::{record::EndedCell, state::State, theme::Theme},
@@ -199,7 +199,8 @@ fn ended(cell: &EndedCell, snapshot: &Snapshot, theme: &Theme, width: usize) -> 
         Part::new(2, format!("ok {}/s", rate(cell.tps.succeeded)), theme.plain),
     ];
     if let Some(nearest) = Nearest::of(&cell.classes, &snapshot.header.slo) {
-        let style = if nearest.is_over() { theme.bad } else { theme.plain };
+        let over = nearest.is_over() && cell.verdict != Verdict::Invalid;
+        let style = if over { theme.bad } else { theme.plain };
         parts.push(Part::new(4, nearest.text(), style));
     }
     let separator = separator(theme);

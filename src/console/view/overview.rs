@@ -45,10 +45,10 @@ fn count_of(snapshot: &Snapshot) -> u16 {
     u16::try_from(snapshot.configurations.len()).unwrap_or(u16::MAX)
 }
 
-/// The rows of a whole pane: one more where a verdict's reason is to be shown.
+/// The rows of a whole pane: more where a verdict's reason is to be shown.
 fn full_height(snapshot: &Snapshot) -> u16 {
-    let reason = |c| Figures::of(c).is_some_and(|figures| figures.reason().is_some());
-    FULL_HEIGHT + u16::from(snapshot.configurations.iter().any(reason))
+    let figures = snapshot.configurations.iter().filter_map(Figures::of);
+    FULL_HEIGHT + figures.filter_map(|f| f.reason()).map(pane::reason_rows).max().unwrap_or(0)
 }
 
 fn layout(count: u16, width: u16, rows: u16, full: u16) -> Layout {
@@ -186,7 +186,7 @@ fn brief(status: &ConfigurationStatus, snapshot: &Snapshot, theme: &Theme) -> Ve
         }
         parts.push(Part::new(2, format!("ok {}/s", rate(figures.tps.succeeded)), style));
         if let Some((text, over)) = worst(&figures, &snapshot.header.slo) {
-            if over {
+            if over && figures.are_judged() {
                 let mark = format!("{} OVER", theme.symbols.over);
                 parts.push(Part::new(3, format!("{mark} {text}"), theme.bad).or(mark));
             } else {

@@ -28,7 +28,8 @@ pub(super) fn panel(state: &State, palette: &PalettePanel, theme: &Theme, width:
         let mut lines = wrap(error, width, &theme.symbols).into_iter();
         rows.extend(lines.next().map(|text| Row::new(0, Line::styled(text, theme.bad))));
         rows.extend(lines.map(|text| Row::new(1, Line::styled(text, theme.bad))));
-    } else if let Some(action) = palette.with_words() {
+    }
+    if let Some(action) = palette.with_words() {
         let usage = format!("{} {}", action.name(), action.arguments());
         let parts = vec![Part::new(0, usage, theme.dim), Part::new(1, action.what(), theme.dim)];
         rows.push(Row::new(1, line(parts, &Span::raw("  "), width)));

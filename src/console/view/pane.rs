@@ -7,6 +7,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Paragraph},
 };
+use unicode_width::UnicodeWidthStr;
 
 use crate::model::{AgentStatus, Class, ConfigurationState, ConfigurationStatus, Slo, TailParts};
 
@@ -20,6 +21,8 @@ use super::{
 
 /// The rows a pane has at most, its border included, without the reason of a verdict.
 pub(super) const FULL_HEIGHT: u16 = 12;
+/// The rows that a verdict's reason takes at most.
+const REASON_ROWS: usize = 2;
 /// The fewest rows in which a pane says enough: load and latencies.
 pub(super) const LEAST_HEIGHT: u16 = 8;
 /// The narrowest pane that has its table whole.
@@ -31,6 +34,12 @@ const WIDEST_BAR: usize = 40;
 const WIDEST_SPARK: usize = 60;
 /// Columns from which the offered rate stands beside the planned one.
 const ROOM_FOR_OFFERED: usize = 70;
+
+/// The rows that a reason takes in the narrowest pane.
+pub(super) fn reason_rows(why: &str) -> u16 {
+    let inner = usize::from(LEAST_WIDTH).saturating_sub(4);
+    if why.width() <= inner { 1 } else { 2 }
+}
 
 /// What a pane is drawn from.
 pub(super) struct Pane<'a> {
@@ -130,10 +139,15 @@ fn figure_rows(pane: &Pane<'_>, figures: &Figures<'_>, theme: &Theme, width: usi
     let dim = if figures.live { theme.plain } else { theme.dim };
     let mut rows = vec![Row::new(1, load(pane, figures, theme, width))];
     if let Some(why) = figures.reason() {
-        let text = words(why, width, &theme.symbols);
-        rows.push(Row::new(4, Line::styled(text, theme.plain)));
+        let mut texts = wrap(why, width, &theme.symbols);
+        let rest = texts.split_off(texts.len().min(REASON_ROWS - 1)).join(" ");
+        texts.push(words(&rest, width, &theme.symbols));
+        let filled = texts.into_iter().filter(|text| !text.is_empty());
+        let ranks = (0..REASON_ROWS).map(|at| if at == 0 { 4 } else { 9 });
+        let ranked = ranks.zip(filled);
+        rows.extend(ranked.map(|(rank, text)| Row::new(rank, Line::styled(text, theme.plain))));
     }
-    if let Some(table) = latency::table(figures.classes, pane.slo, theme, width) {
+    if let Some(table) = latency::table(figures, pane.slo, theme, width) {
         let mut table = table.into_iter();
         rows.extend(table.next().map(|head| Row::new(3, head)));
         rows.extend(table.map(|class| Row::new(2, class)));
@@ -280,7 +294,10 @@ fn runner(pane: &Pane<'_>, theme: &Theme, width: usize) -> Line<'static> {
     let separator = Span::styled(theme.symbols.dot, theme.dim);
     let mut parts = Vec::new();
     if pane.agent.at.is_some() {
-        let cpu = format!("runner cpu {:.0} %", pane.agent.cpu_percent);
+        // Beside the figures of a cell that has ended, this one is of this moment.
+        let now =
+            if pane.status.cell.is_none() && pane.status.last.is_some() { "now: " } else { "" };
+        let cpu = format!("{now}runner cpu {:.0} %", pane.agent.cpu_percent);
         parts.push(Part::new(2, cpu, theme.plain));
     }
     if let Some(lag) = pane.agent.loop_lag_p99_ms {

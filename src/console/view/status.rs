@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ratatui::style::Style;
 
 use crate::model::{
-    ClassLatency, ConfigurationState, ConfigurationStatus, LiveCell, Load, PerClass, Phase,
+    ClassLatency, ConfigurationState, ConfigurationStatus, LiveCell, Load, PerClass, Phase, Reason,
     TailParts, Tps, UnixMs, Verdict, format_duration,
 };
 
@@ -142,11 +142,14 @@ impl<'a> Figures<'a> {
             failed_percent: last.failed_percent,
             errors: &last.errors,
             in_flight: None,
-            verdict: Some((
-                last.verdict,
-                last.reasons.first().map_or("", |reason| reason.text.as_str()),
-            )),
+            verdict: Some((last.verdict, Reason::first_text(&last.reasons))),
         })
+    }
+
+    /// Whether the figures are a database's, so that the SLO applies to them: those of an INVALID
+    /// cell are its generator's, or half a cell's.
+    pub(super) fn are_judged(&self) -> bool {
+        self.verdict.is_none_or(|(verdict, _)| verdict != Verdict::Invalid)
     }
 
     /// Why the last cell did not pass.

@@ -17,6 +17,7 @@ use states::*;
 
 mod keys;
 mod random;
+mod said;
 mod states;
 
 pub(super) fn buffer(state: &State, theme: &Theme, (width, height): (u16, u16)) -> Buffer {

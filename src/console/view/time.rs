@@ -1,6 +1,8 @@
 //! The time that charts show, and what each of their columns stands for.
 
-use crate::model::{CellId, ConfigurationId, UnixMs, WindowPoint, format_duration};
+use crate::model::{
+    CellId, ConfigurationId, ConfigurationStatus, UnixMs, WindowPoint, format_duration,
+};
 
 use super::{
     super::{looks, record::Record, state::State},
@@ -49,6 +51,23 @@ impl Axis {
             looks::Span::TenMinutes => Self::last(to, 600, back_s),
             looks::Span::Cell => Self::cell(state.shown_record(), id, to)
                 .unwrap_or_else(|| Self::last(to, 60, back_s)),
+        }
+    }
+
+    /// The same for the charts of one configuration alone: while no cell of it runs, time ends with
+    /// its last window, so that what a cell was stays to be seen.
+    pub(super) fn of_one(state: &State, status: &ConfigurationStatus, at: UnixMs) -> Self {
+        let last = state.shown_record().newest_points(&status.id, 1).last();
+        let span = state.looks.span.seconds();
+        let (Some(last), Some(span)) = (last, span) else { return Self::of(state, &status.id, at) };
+        if status.cell.is_some() || state.looks.back_s > 0 || last.at >= at {
+            return Self::of(state, &status.id, at);
+        }
+        let ended = last.at.time_of_day();
+        Self {
+            left: format!("{} before", span_words(span)),
+            right: format!("{} ended {ended}", last.cell),
+            ..Self::last(last.at.0, span, 0)
         }
     }
 

@@ -107,9 +107,10 @@ fn row(
         || plain(theme.symbols.none.to_owned()),
         |nearest| {
             let percent = thousands(nearest.ratio() * 100.0);
-            let over = if nearest.is_over() { theme.symbols.over } else { "" };
-            let text = format!("{} = {percent} % {over}", nearest.text());
-            let style = if nearest.is_over() { theme.bad } else { theme.plain };
+            let over = nearest.is_over() && cell.verdict != Verdict::Invalid;
+            let mark = if over { theme.symbols.over } else { "" };
+            let text = format!("{} = {percent} % {mark}", nearest.text());
+            let style = if over { theme.bad } else { theme.plain };
             (text.trim_end().to_owned(), style)
         },
     );

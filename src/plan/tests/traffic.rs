@@ -144,6 +144,24 @@ fn what_is_not_allowed_is_told_with_what_is() {
     );
 }
 
+#[test]
+fn connections_that_would_age_faster_than_new_ones_may_be_opened_are_refused() {
+    let plan = |max_age_s: f64| {
+        let life = format!(
+            "kind = \"lab\"\nconnections = {{ open_per_second = 10, max_age_s = {max_age_s} }}"
+        );
+        load(&SMALL.replace("kind = \"lab\"", &life).replace("open = [100]", "closed = [256]"))
+    };
+    // 256 connections at 10 a second take 25.6 s, and they leave at 85 % of their age on average.
+    let error = plan(30.0).unwrap_err();
+    assert!(
+        error.contains("found max_age_s = 30 for D1, whose 256 connections would need 10.0")
+            && error.contains("allowed: max_age_s of 30.1 or more"),
+        "{error}"
+    );
+    assert!(plan(30.2).is_ok());
+}
+
 const OWN: &str = "\
 name = \"own\"
 [budget]
