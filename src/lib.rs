@@ -4,6 +4,7 @@
 //! generates the load, and a console watches and drives through a socket. `ARCHITECTURE.md` has the
 //! picture; a test keeps the rooms' boundaries.
 
+pub mod aws;
 pub mod cli;
 pub mod console;
 pub mod cost;

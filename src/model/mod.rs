@@ -42,8 +42,8 @@ pub use null::{
     NullType, NullValue,
 };
 pub use order::{
-    AgentCommand, AgentReport, AttemptRange, CellOrder, Mix, PasswordCommand, RetryPolicy,
-    TargetAddress, TargetSpec, TlsMode, WorkloadSpec,
+    AgentCommand, AgentReport, AttemptRange, AwsCredential, CellOrder, DsqlToken, Mix,
+    PasswordCommand, PasswordSource, RetryPolicy, TargetAddress, TargetSpec, TlsMode, WorkloadSpec,
 };
 pub use profile::{Fault, FaultKind, GateConfig, GateListening, GateProfile, GateReport};
 pub use recording::{

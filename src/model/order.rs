@@ -57,6 +57,49 @@ pub struct PasswordCommand {
     pub lifetime_ms: u64,
 }
 
+/// A token of AWS's for logging in to a DSQL cluster, made anew before the last one ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DsqlToken {
+    /// The cluster's endpoint, which the token is good for.
+    pub host: String,
+    /// Such as `ap-northeast-2`.
+    pub region: String,
+    /// Whether it is for the user `admin`; otherwise for a role that an identity may take.
+    pub admin: bool,
+    /// How long a token is good for, in ms (1,000 to 604,800,000, whole seconds: AWS's bounds of a
+    /// presigned request).
+    pub lifetime_ms: u64,
+    /// What it is signed with; `None`: what AWS's programs find here.
+    pub credential: Option<AwsCredential>,
+}
+
+/// A credential that signs what goes to AWS, or to what stands in for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AwsCredential {
+    pub access_key_id: String,
+    pub secret: Secret,
+}
+
+/// Where passwords come from that are good for a while only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum PasswordSource {
+    Command(PasswordCommand),
+    DsqlToken(DsqlToken),
+}
+
+impl PasswordSource {
+    /// How long a password is good for, in ms (1 or more).
+    #[must_use]
+    pub fn lifetime_ms(&self) -> u64 {
+        match self {
+            Self::Command(command) => command.lifetime_ms,
+            Self::DsqlToken(token) => token.lifetime_ms,
+        }
+        .max(1)
+    }
+}
+
 /// How to reach one database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
@@ -65,7 +108,7 @@ pub struct TargetSpec {
     pub password: Option<Secret>,
     /// Where passwords come from in place of `password`, which is `None` then.
     #[serde(default)]
-    pub password_command: Option<PasswordCommand>,
+    pub password_source: Option<PasswordSource>,
     pub database: String,
     /// The schema that holds the order business. Statements name it in full: a `search_path` set
     /// on the connection would pin it behind a pooler, and DSQL refuses start-up options.
@@ -88,7 +131,7 @@ impl TargetSpec {
             address,
             user: user.to_owned(),
             password: None,
-            password_command: None,
+            password_source: None,
             database: database.to_owned(),
             schema: schema.to_owned(),
             tls: TlsMode::Off,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A password or token. It is written only to a frame between our own processes; everything that
 /// prints (`Debug`, `Display`) shows a placeholder, so that no log or error can carry it.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 

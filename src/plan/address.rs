@@ -75,7 +75,7 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
         address,
         user,
         password: password.map(Secret::new),
-        password_command: None,
+        password_source: None,
         database,
         schema: String::new(),
         tls,

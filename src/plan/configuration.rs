@@ -16,7 +16,7 @@ use super::{
 use crate::model::{ConfigurationId, Fault, FaultKind, GateProfile};
 
 const MOST_CONFIGURATIONS: usize = 8;
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "id",
     "title",
     "kind",
@@ -26,6 +26,7 @@ const KEYS: [&str; 15] = [
     "password_env",
     "password_file",
     "password_command",
+    "password_token",
     "password_lifetime_s",
     "statements",
     "round_trips",
@@ -225,10 +226,10 @@ fn postgres(section: &Section<'_>, command: &str, environment: Environment<'_>) 
     };
     let mut address = address::parse(url).map_err(|complaint| item.report(complaint)).ok()?;
     if address.target.password.is_none() {
-        match password::find(section, environment)? {
+        match password::find(section, &address.target, environment)? {
             Found::Nothing => {}
             Found::Fixed(password) => address.target.password = Some(password),
-            Found::Command(command) => address.target.password_command = Some(command),
+            Found::Source(source) => address.target.password_source = Some(source),
         }
     }
     Some(Source::Postgres { url: address.url, target: Box::new(address.target) })

@@ -1,5 +1,5 @@
-//! Where a configuration's password comes from: its URL, else the command that the plan gives, else
-//! the variable that it names, else the file that it names, else `PGPASSWORD`, else none.
+//! Where a configuration's password comes from: its URL, else the kind of token or the command that
+//! the plan gives, else the variable that it names, else the file that it names, else `PGPASSWORD`, else none.
 
 use std::{
     ffi::OsString,
@@ -13,7 +13,9 @@ use super::{
     basics::WEEK_S,
     section::{Item, Section, Whole},
 };
-use crate::model::{PasswordCommand, Secret};
+use crate::model::{
+    DsqlToken, PasswordCommand, PasswordSource, Secret, TargetAddress, TargetSpec, TlsMode,
+};
 
 /// Reads a variable of the environment.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -22,25 +24,39 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 const STANDARD_VARIABLE: &str = "PGPASSWORD";
 const MAX_BYTES: u64 = 64 * 1024;
 /// The keys that say where a password comes from.
-pub(super) const KEYS: [&str; 4] =
-    ["password_env", "password_file", "password_command", "password_lifetime_s"];
-/// As long as tokens for a log-in are commonly good: 15 minutes.
+pub(super) const KEYS: [&str; 5] =
+    ["password_env", "password_file", "password_command", "password_token", "password_lifetime_s"];
+/// What DSQL's admin is called.
+const ADMIN: &str = "admin";
+/// As long as tokens for a log-in are commonly good: 15 minutes, which is also what AWS's own
+/// generator takes for a DSQL token.
 const DEFAULT_LIFETIME_S: u64 = 900;
 
 /// What was found of a password.
 pub(super) enum Found {
     Nothing,
     Fixed(Secret),
-    Command(PasswordCommand),
+    Source(PasswordSource),
 }
 
 /// The password of a configuration whose URL has none; `None` with problems reported.
-pub(super) fn find(section: &Section<'_>, environment: Environment<'_>) -> Option<Found> {
+pub(super) fn find(
+    section: &Section<'_>,
+    target: &TargetSpec,
+    environment: Environment<'_>,
+) -> Option<Found> {
+    if let Some(item) = section.item("password_token") {
+        let others = ["password_env", "password_file", "password_command"];
+        section.refuse(&others, "without password_token");
+        let token = from_token(section, &item, target)?;
+        return Some(Found::Source(PasswordSource::DsqlToken(token)));
+    }
     if let Some(item) = section.item("password_command") {
         section.refuse(&["password_env", "password_file"], "without password_command");
-        return from_command(section, &item).map(Found::Command);
+        let command = from_command(section, &item)?;
+        return Some(Found::Source(PasswordSource::Command(command)));
     }
-    section.refuse(&["password_lifetime_s"], "with password_command");
+    section.refuse(&["password_lifetime_s"], "with password_command or password_token");
     if let Some(item) = section.item("password_env") {
         return from_variable(&item, environment).map(Found::Fixed);
     }
@@ -70,11 +86,51 @@ fn from_command(section: &Section<'_>, item: &Item<'_>) -> Option<PasswordComman
         item.report(format!("found an empty list, allowed: {ALLOWED}"));
     }
     let words: Vec<_> = entries.iter().map(|entry| entry.text("a text")).collect();
-    let seconds = Whole { from: 10, to: WEEK_S, unit: "seconds" };
-    let lifetime_s = section.whole_or("password_lifetime_s", &seconds, DEFAULT_LIFETIME_S);
+    let lifetime_s = lifetime_s(section);
     let words = words.into_iter().collect::<Option<Vec<_>>>()?;
     let lifetime_ms = lifetime_s? * 1_000;
     (!words.is_empty()).then_some(PasswordCommand { words, lifetime_ms })
+}
+
+fn lifetime_s(section: &Section<'_>) -> Option<u64> {
+    let seconds = Whole { from: 10, to: WEEK_S, unit: "seconds" };
+    section.whole_or("password_lifetime_s", &seconds, DEFAULT_LIFETIME_S)
+}
+
+/// No token is made here: a plan is checked without side effects. The Region is read off the
+/// cluster's name.
+fn from_token(section: &Section<'_>, item: &Item<'_>, target: &TargetSpec) -> Option<DsqlToken> {
+    const HOST: &str = "a URL whose host is CLUSTER.dsql.REGION.on.aws, with sslmode=verify-full";
+    let lifetime_s = lifetime_s(section);
+    item.choice(&["dsql"])?;
+    let TargetAddress::Tcp { host, .. } = &target.address else {
+        item.report(format!("found it with a Unix socket, allowed: {HOST}"));
+        return None;
+    };
+    let Some(region) = region_of(host) else {
+        item.report(format!("found it with the host {host}, allowed: {HOST}"));
+        return None;
+    };
+    if target.tls == TlsMode::Off {
+        item.report(format!("found it with sslmode=disable, allowed: {HOST}"));
+        return None;
+    }
+    Some(DsqlToken {
+        host: host.clone(),
+        region,
+        admin: target.user == ADMIN,
+        lifetime_ms: lifetime_s? * 1_000,
+        credential: None,
+    })
+}
+
+/// The Region in the name of a DSQL cluster's endpoint, also of one in another partition or behind
+/// a private link.
+fn region_of(host: &str) -> Option<String> {
+    let mut labels = host.split('.').skip_while(|label| !label.starts_with("dsql")).skip(1);
+    let region = labels.next()?;
+    let is_region = region.contains('-') && host.split('.').next() != Some(region);
+    (is_region && labels.next().is_some()).then(|| region.to_owned())
 }
 
 fn from_variable(item: &Item<'_>, environment: Environment<'_>) -> Option<Secret> {

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 use super::types::{
     ConfigurationPlan, OptionAction, OptionPlan, Plan, PricePer, Source, Stage, StageKind,
 };
-use crate::model::{ConnectionLife, Fault, FaultKind, Load, PoolShape, Shape};
+use crate::model::{ConnectionLife, Fault, FaultKind, Load, PasswordSource, PoolShape, Shape};
 
 /// The plan as TOML. Loading it gives an equal plan, but for passwords, which it does not hold.
 #[must_use]
@@ -114,9 +114,14 @@ fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
     match &configuration.source {
         Source::Postgres { url, target } => {
             out.text("url", url);
-            if let Some(command) = &target.password_command {
-                out.list("password_command", command.words.iter().map(|word| quoted(word)));
-                out.plain("password_lifetime_s", command.lifetime_ms / 1_000);
+            if let Some(source) = &target.password_source {
+                match source {
+                    PasswordSource::Command(command) => {
+                        out.list("password_command", command.words.iter().map(|word| quoted(word)));
+                    }
+                    PasswordSource::DsqlToken(_) => out.text("password_token", "dsql"),
+                }
+                out.plain("password_lifetime_s", source.lifetime_ms() / 1_000);
             }
         }
         Source::Lab { gate, faults } => {

@@ -1,5 +1,6 @@
-//! The password of a target: one that is fixed, or one that a command of the operator's prints and
-//! that is good for a while. Everybody in this process who needs it shares one source.
+//! The password of a target: one that is fixed, or one that is good for a while: a command of the
+//! operator's prints it, or it is a token of AWS's. Everybody in this process who needs it shares
+//! one source.
 
 use std::{
     collections::HashMap,
@@ -10,28 +11,31 @@ use std::{
 use tokio::sync::oneshot;
 
 use super::{ConnectError, command};
-use crate::model::{PasswordCommand, Secret, TargetSpec};
+use crate::{
+    aws,
+    model::{PasswordSource, Secret, TargetSpec},
+};
 
 /// From this share of its life on a password is replaced in the background, still served.
 const REFRESH_FROM: f64 = 0.8;
-/// From this share on it is no longer served where the command gives another one: it might end
+/// From this share on it is no longer served where another one can be made: it might end
 /// while a log-in is under way.
 const WAIT_FROM: f64 = 0.95;
-/// After the command failed its failure is told for so long before it is run again.
+/// After making one failed its failure is told for so long before it is tried again.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 
-static SOURCES: LazyLock<Mutex<HashMap<PasswordCommand, Arc<Source>>>> =
+static SOURCES: LazyLock<Mutex<HashMap<PasswordSource, Arc<Source>>>> =
     LazyLock::new(Mutex::default);
 
-/// The password to log in with; `None` where the target has none. A command is run at most once
+/// The password to log in with; `None` where the target has none. A new one is made at most once
 /// at a time, however many ask, and on a thread of its own: no event loop waits for it.
 ///
 /// # Errors
-/// When the command fails, in words with what it printed on standard error.
+/// When none can be made, in words: for a command with what it printed on standard error.
 pub async fn password(target: &TargetSpec) -> Result<Option<Secret>, ConnectError> {
-    match &target.password_command {
+    match &target.password_source {
         None => Ok(target.password.clone()),
-        Some(command) => match source(command).password().await {
+        Some(from) => match source(from).password().await {
             Ok(password) => Ok(Some(password)),
             Err(why) => Err(ConnectError::credential(target, why)),
         },
@@ -42,8 +46,8 @@ pub async fn password(target: &TargetSpec) -> Result<Option<Secret>, ConnectErro
 /// sense: the next [`password`] is then a new one. False for a fixed password, which no attempt
 /// makes right.
 pub fn refused(target: &TargetSpec, used: &Secret) -> bool {
-    let Some(command) = &target.password_command else { return false };
-    source(command).refused(used);
+    let Some(from) = &target.password_source else { return false };
+    source(from).refused(used);
     true
 }
 
@@ -68,13 +72,13 @@ where
     }
 }
 
-fn source(command: &PasswordCommand) -> Arc<Source> {
+fn source(from: &PasswordSource) -> Arc<Source> {
     let mut sources = locked(&SOURCES);
-    if let Some(source) = sources.get(command) {
+    if let Some(source) = sources.get(from) {
         return Arc::clone(source);
     }
-    let source = Arc::new(Source::new(command.clone()));
-    sources.insert(command.clone(), Arc::clone(&source));
+    let source = Arc::new(Source::new(from.clone()));
+    sources.insert(from.clone(), Arc::clone(&source));
     source
 }
 
@@ -86,15 +90,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Answer = Result<Secret, String>;
 
 struct Source {
-    command: PasswordCommand,
+    from: PasswordSource,
     state: Mutex<State>,
 }
 
-/// What is known of a command's passwords. Pure: it is told the time.
+/// What is known of a source's passwords. Pure: it is told the time.
 #[derive(Default)]
 struct State {
     current: Option<Token>,
-    /// When the command failed last, since it last worked, and how.
+    /// When making one failed last, since it last worked, and how.
     failed: Option<(Instant, String)>,
     running: bool,
     waiting: Vec<oneshot::Sender<Answer>>,
@@ -102,7 +106,7 @@ struct State {
 
 struct Token {
     secret: Secret,
-    /// The start of the command that printed it: its life counts from then.
+    /// When it was begun to be made: its life counts from then.
     since: Instant,
 }
 
@@ -135,7 +139,7 @@ impl State {
         }
     }
 
-    /// Takes what the command came to, and gives those who wait for it their answer.
+    /// Takes what making one came to, and gives those who wait for it their answer.
     fn finish(&mut self, began: Instant, now: Instant, lifetime: Duration, answer: Answer) {
         self.running = false;
         let answer = match answer {
@@ -163,12 +167,12 @@ impl State {
 }
 
 impl Source {
-    fn new(command: PasswordCommand) -> Self {
-        Self { command, state: Mutex::default() }
+    fn new(from: PasswordSource) -> Self {
+        Self { from, state: Mutex::default() }
     }
 
     fn lifetime(&self) -> Duration {
-        Duration::from_millis(self.command.lifetime_ms.max(1))
+        Duration::from_millis(self.from.lifetime_ms())
     }
 
     async fn password(self: &Arc<Self>) -> Answer {
@@ -188,10 +192,10 @@ impl Source {
                 }
             }
         };
-        answer.await.unwrap_or_else(|_| Err("the command was given up".to_owned()))
+        answer.await.unwrap_or_else(|_| Err("making it was given up".to_owned()))
     }
 
-    /// Starts the command unless it runs.
+    /// Has a password made unless one is being made.
     fn run(self: &Arc<Self>, state: &mut State) {
         if state.running {
             return;
@@ -200,15 +204,19 @@ impl Source {
         let source = Arc::clone(self);
         let began = Instant::now();
         let thread = std::thread::Builder::new().name("password".to_owned()).spawn(move || {
-            let answer = command::output(&source.command.words);
-            if let Err(why) = &answer {
-                tracing::warn!("no new password: {why}");
+            let answer = match &source.from {
+                PasswordSource::Command(command) => command::output(&command.words),
+                PasswordSource::DsqlToken(token) => aws::dsql_token(token),
+            };
+            match &answer {
+                Ok(_) => tracing::debug!("a new password"),
+                Err(why) => tracing::warn!("no new password: {why}"),
             }
             let lifetime = source.lifetime();
             locked(&source.state).finish(began, Instant::now(), lifetime, answer);
         });
         if let Err(error) = thread {
-            let why = format!("its command cannot be run: no thread for it: {error}");
+            let why = format!("it cannot be made: no thread for it: {error}");
             state.finish(began, Instant::now(), self.lifetime(), Err(why));
         }
     }

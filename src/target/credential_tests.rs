@@ -10,7 +10,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 
 fn target(command: Option<PasswordCommand>) -> TargetSpec {
     TargetSpec {
-        password_command: command,
+        password_source: command.map(PasswordSource::Command),
         ..TargetSpec::plain(TargetAddress::loopback(1), "shop", "shop", "")
     }
 }

@@ -5,7 +5,7 @@ use std::{error::Error as _, io};
 use tokio_postgres::{Error, error::SqlState};
 
 use super::session::ServerError;
-use crate::model::{TargetAddress, TargetSpec, TlsMode};
+use crate::model::{PasswordSource, TargetAddress, TargetSpec, TlsMode};
 
 /// The class of a failure to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,18 +189,28 @@ fn advice(target: &TargetSpec, kind: &ConnectErrorKind, sqlstate: Option<&str>) 
              timeout"
                 .into()
         }
-        ConnectErrorKind::Authentication if target.password_command.is_some() => {
-            "check the user, what password_command prints and the server's access rules".into()
-        }
-        ConnectErrorKind::Authentication if target.password.is_none() => {
-            "check the user and the server's access rules, or give a password".into()
-        }
-        ConnectErrorKind::Authentication => {
-            "check the user, the password and the server's access rules".into()
-        }
-        ConnectErrorKind::Credential => {
-            "check the configuration's password_command by running it in a shell".into()
-        }
+        ConnectErrorKind::Authentication => match (&target.password_source, &target.password) {
+            (Some(PasswordSource::Command(_)), _) => {
+                "check the user, what password_command prints and the server's access rules".into()
+            }
+            (Some(PasswordSource::DsqlToken(token)), _) => format!(
+                "check that the AWS identity found here may dsql:DbConnect{} on this cluster in {}, \
+                 and this machine's clock",
+                if token.admin { "Admin" } else { "" },
+                token.region
+            ),
+            (None, None) => {
+                "check the user and the server's access rules, or give a password".into()
+            }
+            (None, Some(_)) => "check the user, the password and the server's access rules".into(),
+        },
+        ConnectErrorKind::Credential => match &target.password_source {
+            Some(PasswordSource::DsqlToken(_)) => {
+                "check which identity AWS's own programs find here: aws sts get-caller-identity"
+                    .into()
+            }
+            _ => "check the configuration's password_command by running it in a shell".into(),
+        },
         ConnectErrorKind::Tls => match &target.tls {
             TlsMode::Verified { ca_file: Some(path) } => format!(
                 "check that the server has TLS on, that its certificate names this host and was \

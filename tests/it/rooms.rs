@@ -10,7 +10,8 @@ use std::{
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("plan", &["model"]),
-    ("target", &["model"]),
+    ("aws", &["model"]),
+    ("target", &["model", "aws"]),
     ("workload", &["model", "target"]),
     ("load", &["model", "link", "target", "workload"]),
     ("wire", &["model"]),

@@ -1,6 +1,6 @@
 use super::{SMALL, load, load_with};
 use crate::{
-    model::{ConnectionLife, Load, PoolShape, RoundTrips, Shape, Statements},
+    model::{ConnectionLife, Load, PasswordSource, PoolShape, RoundTrips, Shape, Statements},
     plan::{Plan, Source, StageKind, to_toml},
 };
 
@@ -185,7 +185,9 @@ fn a_password_command_is_kept_with_the_plan_and_no_password_is() {
         Source::Postgres { target, .. } => (**target).clone(),
         Source::Lab { .. } => panic!("a lab"),
     };
-    let command = target(&plan).password_command.unwrap();
+    let Some(PasswordSource::Command(command)) = target(&plan).password_source else {
+        panic!("no command")
+    };
     assert_eq!(command.words, ["token", "--region", "x 1"]);
     assert_eq!(command.lifetime_ms, 600_000);
     assert_eq!(target(&plan).password, None, "the command stands before PGPASSWORD");
@@ -195,7 +197,7 @@ fn a_password_command_is_kept_with_the_plan_and_no_password_is() {
     // A password in the URL stands before the command.
     let url = ["configuration.url=postgres://admin:s3cret@db.example/postgres"];
     let fixed = target(&load_with(OWN, &url, &[]).unwrap());
-    assert_eq!((fixed.password_command, fixed.password.unwrap().reveal()), (None, "s3cret"));
+    assert_eq!((fixed.password_source, fixed.password.unwrap().reveal()), (None, "s3cret"));
 }
 
 #[test]
@@ -224,7 +226,7 @@ fn a_password_command_goes_alone_and_is_a_list_of_texts() {
         (
             "password_command = [\"token\", \"--region\", \"x 1\"]\n",
             "",
-            "configuration.D1.password_lifetime_s: found a key that has no effect here, allowed: only with password_command",
+            "configuration.D1.password_lifetime_s: found a key that has no effect here, allowed: only with password_command or password_token",
         ),
     ] {
         let error = load(&OWN.replace(from, to)).unwrap_err();
@@ -232,4 +234,44 @@ fn a_password_command_goes_alone_and_is_a_list_of_texts() {
     }
     let lab = OWN.replace("\"postgres\"\nurl", "\"lab\"\n#");
     assert!(load(&lab).unwrap_err().contains("allowed: only with kind = \"postgres\""));
+}
+
+const DSQL: &str = "postgres://admin@abc.dsql.ap-northeast-2.on.aws/postgres";
+
+#[test]
+fn a_token_is_for_the_region_and_the_role_that_the_url_names() {
+    let with = |url: &str| {
+        OWN.replace("postgres://admin@db.example/postgres", url).replace(
+            "password_command = [\"token\", \"--region\", \"x 1\"]",
+            "password_token = \"dsql\"",
+        )
+    };
+    let token = |url: &str| {
+        let plan = load(&with(url)).unwrap();
+        assert_eq!(load(&to_toml(&plan)).unwrap(), plan);
+        let Source::Postgres { target, .. } = &plan.configurations[0].source else { panic!("lab") };
+        match target.password_source.clone() {
+            Some(PasswordSource::DsqlToken(token)) => token,
+            other => panic!("{other:?}"),
+        }
+    };
+    let admin = token(DSQL);
+    assert_eq!(
+        (admin.region.as_str(), admin.admin, admin.lifetime_ms),
+        ("ap-northeast-2", true, 600_000)
+    );
+    assert_eq!(admin.host, "abc.dsql.ap-northeast-2.on.aws");
+    assert!(!token(&DSQL.replace("admin@", "shop@")).admin);
+    assert_eq!(token(&DSQL.replace("dsql.", "dsql-fnh4.")).region, "ap-northeast-2");
+    for (url, found) in [
+        ("postgres://admin@db.example/postgres".to_owned(), "found it with the host db.example"),
+        (format!("{DSQL}?sslmode=disable"), "found it with sslmode=disable"),
+    ] {
+        let error = load(&with(&url)).unwrap_err();
+        assert!(error.contains("configuration.D1.password_token"), "{error}");
+        assert!(error.contains(found) && error.contains("CLUSTER.dsql.REGION.on.aws"), "{error}");
+    }
+    let both = with(DSQL).replace("password_token", "password_env = \"P\"\npassword_token");
+    let error = load(&both).unwrap_err();
+    assert!(error.contains("only without password_token"), "{error}");
 }
