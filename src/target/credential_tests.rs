@@ -2,7 +2,7 @@ use std::{fs, path::Path};
 
 use super::*;
 use crate::{
-    model::TargetAddress,
+    model::{PasswordCommand, TargetAddress},
     target::{ConnectErrorKind, session, testing::TestServer},
 };
 
@@ -172,7 +172,7 @@ async fn a_token_that_the_server_no_longer_takes_is_replaced_as_a_connection_is_
     admin.batch_execute("CREATE ROLE app LOGIN PASSWORD 'token-2'").await.unwrap();
     let target = TargetSpec {
         user: "app".to_owned(),
-        password_command: Some(counting(folder.path(), HOUR)),
+        password_source: Some(PasswordSource::Command(counting(folder.path(), HOUR))),
         ..server.target("postgres")
     };
     // The first token is refused, the second one is right.
