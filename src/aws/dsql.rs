@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
+use aws_credential_types::Credentials;
 use aws_sdk_dsql::auth_token::{AuthTokenGenerator, Config};
 
 use crate::model::{DsqlToken, Secret};
@@ -46,16 +46,11 @@ async fn signed(of: &DsqlToken) -> Result<Secret, String> {
 /// environment, profile, web identity, container or instance.
 async fn sdk(of: &DsqlToken) -> SdkConfig {
     let region = Region::new(of.region.clone());
-    let Some(given) = &of.credential else {
-        return aws_config::defaults(BehaviorVersion::latest()).region(region).load().await;
-    };
+    let loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
+    let Some(given) = &of.credential else { return loader.load().await };
     let secret = given.secret.reveal().to_owned();
     let credentials = Credentials::new(&given.access_key_id, secret, None, None, GIVEN);
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(region)
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .build()
+    loader.credentials_provider(credentials).load().await
 }
 
 /// An error with the causes that it hides.
