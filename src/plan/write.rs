@@ -114,6 +114,7 @@ fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
     match &configuration.source {
         Source::Postgres { url, target } => {
             out.text("url", url);
+            out.text("dialect", &target.dialect.to_string());
             if let Some(command) = &target.password_command {
                 out.list("password_command", command.words.iter().map(|word| quoted(word)));
                 out.plain("password_lifetime_s", command.lifetime_ms / 1_000);
