@@ -34,9 +34,15 @@ impl Shop {
         let target = server.database().await;
         let order = LoadOrder { scale, seed: 1, workers: Some(workers) };
         load_with(&target, order, |_| {}).await.unwrap();
+        let shop = Self::of(target).await;
+        Self { spec: WorkloadSpec { scale, ..shop.spec }, ..shop }
+    }
+
+    /// One that is loaded already.
+    pub(super) async fn of(target: TargetSpec) -> Self {
         let client = session(&target).await.unwrap();
-        let spec = WorkloadSpec { mix: Mix::default(), scale };
-        Self { target, client, spec, _server: server }
+        let spec = WorkloadSpec { mix: Mix::default(), scale: 1.0 };
+        Self { target, client, spec, _server: TestServer::shared().await }
     }
 
     /// The workload and range of an attempt with this ordinal.

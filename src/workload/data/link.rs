@@ -97,6 +97,17 @@ impl<'a> Link<'a> {
         Ok(&self.client.insert(client).0)
     }
 
+    /// The connection that a load begins with: where nothing answers there, that is said at once.
+    pub(super) async fn first(&mut self) -> Result<&Client, WorkloadError> {
+        while let Err(error) = self.client().await {
+            if matches!(Trouble::of(&error), Some(Trouble::Lost)) {
+                return Err(error);
+            }
+            self.recover(error).await?;
+        }
+        self.client().await
+    }
+
     /// Something has worked.
     pub(super) const fn worked(&mut self) {
         self.failures = 0;

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{
     model::{Dialect, TargetSpec},
-    target::session,
     workload::{
         error::{Doing, WorkloadError},
         schema::{
@@ -167,10 +166,11 @@ pub async fn verify_rows(
 async fn begin(target: &TargetSpec, data: &DataSet) -> Result<Book, WorkloadError> {
     let schema = &target.schema;
     let names = Names::new(schema);
-    let client = session(target).await?;
-    let book = Book::read(&client, &names).await?;
+    let mut link = Link::new(target);
+    let client = link.first().await?;
+    let book = Book::read(client, &names).await?;
     if book.as_ref().is_none_or(|book| book.loaded().is_some()) {
-        let there = first_table_there(&client, schema).await;
+        let there = first_table_there(client, schema).await;
         if let Some(table) = there.doing(|| format!("looking for tables of schema {schema}"))? {
             return Err(WorkloadError::AlreadyThere { schema: schema.to_owned(), table });
         }
@@ -180,7 +180,7 @@ async fn begin(target: &TargetSpec, data: &DataSet) -> Result<Book, WorkloadErro
     }
     run(target, &names.create_tables(target.dialect)).await?;
     run(target, &ledger::begin(&names, data)).await?;
-    let book = Book::read(&client, &names).await?.unwrap_or_default();
+    let book = Book::read(link.first().await?, &names).await?.unwrap_or_default();
     if book.is_of(data) {
         Ok(book)
     } else {

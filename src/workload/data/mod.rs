@@ -78,4 +78,6 @@ fn share(scale: f64, full: u64, least: u64) -> u64 {
 }
 
 #[cfg(test)]
+mod dsql_tests;
+#[cfg(test)]
 mod tests;

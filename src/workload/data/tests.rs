@@ -177,7 +177,7 @@ fn another_seed_has_another_checksum() {
 }
 
 /// What the loaded tables hold, row by row in the order of their keys.
-async fn digest(shop: &Shop) -> Vec<i64> {
+pub(super) async fn digest(shop: &Shop) -> Vec<i64> {
     let mut digests = Vec::new();
     for part in Part::ALL {
         let table = part.table().name;
