@@ -103,23 +103,25 @@ fn kill(child: &mut Child) {
 #[test]
 fn a_load_that_is_killed_twenty_times_is_exact() {
     let shop = Shop::new();
-    let load = ["data", "load", "DB", "--json", "--workers", "2"];
-    // How long a whole load takes here says from when on it can be killed.
-    let whole = shop.said(&load)["seconds"].as_f64().unwrap();
-    let due = digests(&shop);
+    let load = ["data", "load", "DB", "--json", "--workers", "2", "--set", "scale=0.01"];
+    // How long a load takes here, all of it and its rows alone, says when it can be killed.
+    let first = shop.said(&load);
+    let (whole, rows) = (first["seconds"].as_f64().unwrap(), first["loading_s"].as_f64().unwrap());
+    let (due, all_chunks) = (digests(&shop), shop.chunks());
     let mut dice = Dice(7);
     let (mut kills, mut in_the_middle) = (0, 0);
     while kills < 20 {
         shop.server.query("drop schema rampdeck_data cascade");
-        // Several kills of one load, so that what resumes is killed, too.
-        for _ in 0..4 {
+        // Several kills of one load, so that what resumes is killed, too: three while rows are loaded
+        // (each may load a part of them), one whenever it is.
+        for span in [rows * 0.6, rows * 0.6, rows * 0.6, whole] {
             let mut child =
                 shop.command(&load).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             let share = dice.below(1_000) as f64 / 1_000.0;
-            std::thread::sleep(Duration::from_secs_f64(share * whole));
+            std::thread::sleep(Duration::from_secs_f64(share * span));
             kill(&mut child);
             kills += 1;
-            in_the_middle += u32::from((1..200).contains(&shop.chunks()));
+            in_the_middle += u32::from((1..all_chunks).contains(&shop.chunks()));
         }
         // The command itself counts and compares checksums, and fails where they differ.
         shop.said(&load);
