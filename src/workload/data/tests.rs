@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use super::{encode::ChecksumRows, part::Part, rows::DataSet, *};
 use crate::{
-    model::TargetSpec,
-    target::testing::TestServer,
+    model::{Dialect, TargetSpec},
+    target::{session, testing::TestServer},
     workload::{
         schema::{self, TABLES},
         testing::Shop,
@@ -233,6 +233,51 @@ async fn a_load_that_was_cut_off_is_gone_on_with_and_another_is_not_mixed_in() {
     let standing = status(&target, 0.002).await.unwrap();
     assert!(standing.is_loaded && standing.fresh_load_s.unwrap() > 0.0);
     assert!(standing.tables.iter().all(|table| (table.loaded, table.grown) == (table.due, 0)));
+}
+
+/// What a loader that was killed may leave: its transaction on a chunk is still under way.
+async fn beside_a_transaction_under_way(end: &str) -> LoadReport {
+    let server = TestServer::shared().await;
+    let target = server.database().await;
+    let data = DataSet { seed: 5, counts: expected(0.001).unwrap() };
+    let names = schema::Names::new("shop");
+    let chunk = part::all_chunks(&data.counts, false)
+        .into_iter()
+        .find(|chunk| chunk.part == Part::Orders && chunk.number == 2)
+        .unwrap();
+    let other = session(&target).await.unwrap();
+    for statement in names.create_tables(Dialect::Postgres) {
+        other.batch_execute(&statement).await.unwrap();
+    }
+    let mut rows = encode::InsertRows::new("INSERT INTO shop.orders VALUES".to_owned());
+    for id in chunk.first..=chunk.last {
+        data.write(chunk.part, id, &mut rows);
+    }
+    let enter = ledger::enter(&names, &chunk);
+    let begun = format!("BEGIN; {enter}; {}", rows.into_statement(""));
+    other.batch_execute(&begun).await.unwrap();
+
+    let order = LoadOrder { scale: 0.001, seed: 5, workers: Some(2) };
+    let ends = async {
+        let waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                     AND datname = current_database()";
+        let looker = session(&target).await.unwrap();
+        while looker.query(waits, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        other.batch_execute(end).await.unwrap();
+    };
+    let (report, ()) = futures_util::join!(load_with(&target, order, |_| {}), ends);
+    verify_rows(&target, 0.001, 5).await.unwrap();
+    report.unwrap()
+}
+
+#[tokio::test]
+async fn a_chunk_whose_loader_was_killed_in_its_commit_is_neither_doubled_nor_lost() {
+    let report = beside_a_transaction_under_way("COMMIT").await;
+    assert_eq!((report.rows, report.retries), (expected(0.001).unwrap(), 0));
+    let report = beside_a_transaction_under_way("ROLLBACK").await;
+    assert_eq!((report.rows, report.retries), (expected(0.001).unwrap(), 0));
 }
 
 #[test]
