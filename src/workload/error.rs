@@ -37,6 +37,8 @@ pub enum WorkloadError {
     OtherDesign { schema: String },
     #[error("index {index} did not become valid within {minutes} minutes")]
     Index { index: String, minutes: u64 },
+    #[error("the job that builds index {index} has {status}: drop the index, then load again")]
+    IndexJob { index: String, status: String },
     #[error("given up after {tries} tries: {last}")]
     GivenUp { tries: u32, last: Box<Self> },
 }

@@ -203,21 +203,24 @@ fn raise(code: &str, text: &str) -> String {
     format!("DO $$ BEGIN RAISE EXCEPTION '{text}' USING ERRCODE = '{code}'; END $$")
 }
 
-/// A database with DSQL's jobs: they say at once that they are done; the index becomes valid later.
-async fn database(server: &TestServer) -> TargetSpec {
+/// A database with DSQL's jobs, which say at once that they stand so; an index becomes valid later, if
+/// somebody makes it so.
+async fn database(server: &TestServer, jobs: &str) -> TargetSpec {
     let target = server.database().await;
     let client = crate::target::session(&target).await.unwrap();
     client
-        .batch_execute(
+        .batch_execute(&format!(
             "CREATE SCHEMA sys;
+             CREATE TABLE sys.jobs (job_id text, status text);
              CREATE FUNCTION sys.begin(create_index text, name text) RETURNS text LANGUAGE plpgsql AS
              $$ BEGIN
-                 EXECUTE replace(create_index, '\"shop\"', 'shop');
+                 EXECUTE create_index;
                  UPDATE pg_index SET indisvalid = false WHERE indexrelid = name::regclass;
+                 INSERT INTO sys.jobs VALUES ('job-' || name, '{jobs}');
                  RETURN 'job-' || name;
              END $$;
              CREATE PROCEDURE sys.wait_for_job(id text) LANGUAGE plpgsql AS $$ BEGIN END $$;",
-        )
+        ))
         .await
         .unwrap();
     target
@@ -257,7 +260,7 @@ async fn assert_exact(target: &TargetSpec) {
 #[tokio::test]
 async fn a_load_into_dsql_stays_below_its_limits_and_waits_until_each_index_is_valid() {
     let server = TestServer::shared().await;
-    let behind = database(&server).await;
+    let behind = database(&server, "completed").await;
     let relay = Relay::start(&behind, Faults::default()).await;
     let order = LoadOrder { scale: SCALE, seed: 1, workers: Some(6) };
     let report = tokio::select! {
@@ -280,7 +283,7 @@ async fn a_load_into_dsql_stays_below_its_limits_and_waits_until_each_index_is_v
 #[tokio::test]
 async fn an_index_that_is_not_valid_keeps_the_load_from_its_end() {
     let server = TestServer::shared().await;
-    let behind = database(&server).await;
+    let behind = database(&server, "completed").await;
     let relay = Relay::start(&behind, Faults::default()).await;
     let order = LoadOrder { scale: 0.0002, seed: 1, workers: Some(2) };
     // Nobody makes it valid: the loader looks again and again, and does not end.
@@ -301,7 +304,7 @@ async fn an_index_that_is_not_valid_keeps_the_load_from_its_end() {
 #[tokio::test]
 async fn a_load_into_dsql_outlasts_faults_and_being_cut_off() {
     let server = TestServer::shared().await;
-    let behind = database(&server).await;
+    let behind = database(&server, "completed").await;
     let faults = Faults { unavailable: 20, conflict: 17, cut: 13, too_many_connections: 5 };
     let relay = Relay::start(&behind, faults).await;
     let order = LoadOrder { scale: SCALE, seed: 1, workers: Some(6) };
@@ -330,4 +333,15 @@ async fn a_load_into_dsql_outlasts_faults_and_being_cut_off() {
     assert!(faults > 20, "only {faults} faults");
     assert_eq!(*relay.seen.refused.lock().unwrap(), Vec::<String>::new());
     assert_exact(&behind).await;
+}
+
+#[tokio::test]
+async fn a_job_that_has_failed_ends_the_load_in_words() {
+    let server = TestServer::shared().await;
+    let behind = database(&server, "failed").await;
+    let relay = Relay::start(&behind, Faults::default()).await;
+    let order = LoadOrder { scale: 0.0002, seed: 1, workers: Some(2) };
+    let error = load_with(&relay.target, order, |_| {}).await.unwrap_err();
+    assert!(matches!(error, WorkloadError::IndexJob { .. }), "{error}");
+    assert!(error.to_string().contains("has failed"), "{error}");
 }

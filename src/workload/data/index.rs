@@ -55,7 +55,9 @@ async fn make(
     let client = link.client().await?;
     if standing(client, validity).await? == Standing::Absent {
         match client.simple_query(&create.statement).await {
-            Ok(answer) if dialect == Dialect::Dsql => wait_for_job(client, &answer).await,
+            Ok(answer) if dialect == Dialect::Dsql => {
+                wait_for_job(client, &create.index, &answer).await?;
+            }
             Ok(_) => {}
             // Another loader, killed since, was making it: the catalog is asked again.
             Err(error) if is_made(error.code()) => {}
@@ -94,16 +96,32 @@ async fn standing(client: &Client, validity: &str) -> Result<Standing, WorkloadE
 
 /// Waits for the job whose id `CREATE INDEX ASYNC` answered. Descriptions of DSQL call
 /// `sys.wait_for_job` as a procedure and as a function: what is refused as the one is called as the
-/// other. What goes wrong is seen by the index's validity.
-async fn wait_for_job(client: &Client, answer: &[SimpleQueryMessage]) {
-    let id = answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    let Some(id) = id.map(|id| id.replace('\'', "''")) else { return };
+/// other. Only a job that has come to nothing is an error here: all else is seen by the index's
+/// validity.
+async fn wait_for_job(
+    client: &Client,
+    index: &str,
+    answer: &[SimpleQueryMessage],
+) -> Result<(), WorkloadError> {
+    let Some(id) = first_value(answer).map(|id| id.replace('\'', "''")) else { return Ok(()) };
     if client.simple_query(&format!("SELECT sys.wait_for_job('{id}')")).await.is_err() {
         let _ = client.simple_query(&format!("CALL sys.wait_for_job('{id}')")).await;
     }
+    let status = format!("SELECT status FROM sys.jobs WHERE job_id = '{id}'");
+    let Ok(answer) = client.simple_query(&status).await else { return Ok(()) };
+    match first_value(&answer) {
+        Some(status @ ("failed" | "cancelled")) => {
+            Err(WorkloadError::IndexJob { index: index.to_owned(), status: status.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn first_value(answer: &[SimpleQueryMessage]) -> Option<&str> {
+    answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    })
 }
 
 /// Gathers statistics. PostgreSQL vacuums as well: otherwise the first reads of a cell would pay for
