@@ -112,6 +112,23 @@ pub enum Command {
         #[command(subcommand)]
         command: PlanCommand,
     },
+    /// Print the statements that make a configuration's tables and indexes
+    #[command(after_help = "Example: rampdeck schema DB --plan configs/quick.toml")]
+    Schema {
+        /// The configuration
+        configuration: String,
+        /// The plan that has it, a TOML file; without one, the rehearsal
+        #[arg(long, value_name = "FILE")]
+        plan: Option<PathBuf>,
+        /// The schema that holds the tables
+        #[arg(long, value_name = "NAME", default_value = DATA_SCHEMA)]
+        schema: String,
+    },
+    /// Load data without a run, and look at it
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
+    },
     #[command(hide = true)]
     Engine,
     #[command(hide = true)]
@@ -133,6 +150,55 @@ pub enum PlanCommand {
         #[arg(long = "set", value_name = "KEY=VALUE")]
         overrides: Vec<String>,
     },
+}
+
+/// Where data is loaded without a run.
+const DATA_SCHEMA: &str = "rampdeck_data";
+
+#[derive(Subcommand)]
+pub enum DataCommand {
+    /// Load a configuration's data, or go on with a load that was cut off; counts and verifies
+    #[command(
+        after_help = "Example: rampdeck data load DB --plan configs/quick.toml --set configuration.url=postgres://app@db.example/shop"
+    )]
+    Load(LoadArgs),
+    /// Say what is loaded, how far cells have made it grow, and what a fresh load would take
+    #[command(
+        after_help = "Example: rampdeck data status DB --plan configs/quick.toml --set configuration.url=postgres://app@db.example/shop"
+    )]
+    Status(DataArgs),
+}
+
+#[derive(Args, Clone)]
+pub struct DataArgs {
+    /// The configuration, of kind "postgres"
+    pub configuration: String,
+    /// The plan that has it, a TOML file; its scale and seed say what the data is
+    #[arg(long, value_name = "FILE")]
+    pub plan: PathBuf,
+    /// Change a value of the plan, for example scale=0.02
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+    /// The schema that holds the data; a run's is rampdeck_ and its name, with _ for -
+    #[arg(long, value_name = "NAME", default_value = DATA_SCHEMA)]
+    pub schema: String,
+    /// As JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Clone)]
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Connections that load side by side, 1 to 256; without it, as suits the database
+    #[arg(long, value_name = "NUMBER", value_parser = workers)]
+    pub workers: Option<usize>,
+}
+
+fn workers(text: &str) -> Result<usize, String> {
+    let workers = text.parse::<usize>().ok().filter(|workers| (1..=256).contains(workers));
+    workers.ok_or_else(|| "allowed: 1 to 256".to_owned())
 }
 
 #[derive(Args, Clone)]

@@ -20,6 +20,7 @@ macro_rules! tell {
 mod args;
 mod calibrate;
 mod client;
+mod data;
 mod headless;
 mod output;
 mod registry;
@@ -32,7 +33,7 @@ use std::io::IsTerminal;
 use clap::Parser;
 use color_eyre::eyre::{Result, bail, eyre};
 
-use args::{Cli, Command, PlanCommand, ScreenArgs};
+use args::{Cli, Command, DataCommand, PlanCommand, ScreenArgs};
 pub use start::STEADY_MEMORY;
 
 use crate::{
@@ -152,6 +153,12 @@ async fn operator_command(command: Command) -> Result<u8> {
         Command::Plan { command: PlanCommand::Check { plan, overrides } } => {
             status::check_plan(&PlanSource::File(plan), &overrides)
         }
+        Command::Schema { configuration, plan, schema } => {
+            let plan = plan.map_or(PlanSource::Rehearse, PlanSource::File);
+            data::print_schema(&configuration, plan, &schema)
+        }
+        Command::Data { command: DataCommand::Load(args) } => data::load(&args).await,
+        Command::Data { command: DataCommand::Status(args) } => data::print_status(&args).await,
         Command::Engine | Command::Agent | Command::Gate | Command::NullEndpoint => {
             bail!("this command is for rampdeck's own processes")
         }

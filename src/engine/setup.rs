@@ -263,10 +263,16 @@ impl Setup {
 fn loading(progress: workload::data::LoadProgress) -> String {
     use workload::data::LoadStep;
     match progress.step {
-        LoadStep::Rows => format!("loading data, {} of {} rows", progress.rows, progress.of),
+        LoadStep::Rows => {
+            let left = progress.eta_s.map_or_else(String::new, |s| format!(", {s:.0} s left"));
+            format!(
+                "loading data, {} of {} rows, {:.0}/s{left}",
+                progress.rows, progress.of, progress.rows_per_s
+            )
+        }
         LoadStep::Indexes => "building indexes".to_owned(),
         LoadStep::Statistics => "analyzing".to_owned(),
-        LoadStep::Count => "counting rows".to_owned(),
+        LoadStep::Verify => format!("verifying, {} of {} rows", progress.rows, progress.of),
     }
 }
 

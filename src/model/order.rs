@@ -8,8 +8,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CellId, CellResult, ConfigurationId, ConnectionLife, Load, Phase, RunnerSample, Secret, Shape,
-    Window,
+    CellId, CellResult, ConfigurationId, ConnectionLife, Dialect, Load, Phase, RunnerSample,
+    Secret, Shape, Window,
 };
 
 /// Where a server listens.
@@ -113,6 +113,9 @@ pub struct TargetSpec {
     /// The schema that holds the order business. Statements name it in full: a `search_path` set
     /// on the connection would pin it behind a pooler, and DSQL refuses start-up options.
     pub schema: String,
+    /// Which SQL the database speaks.
+    #[serde(default)]
+    pub dialect: Dialect,
     pub tls: TlsMode,
     pub application_name: String,
     pub connect_timeout_ms: u64,
@@ -134,6 +137,7 @@ impl TargetSpec {
             password_source: None,
             database: database.to_owned(),
             schema: schema.to_owned(),
+            dialect: Dialect::default(),
             tls: TlsMode::Off,
             application_name: Self::APPLICATION_NAME.to_owned(),
             connect_timeout_ms: Self::CONNECT_TIMEOUT_MS,

@@ -9,7 +9,7 @@ use std::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::problem::did_you_mean;
-use crate::model::{Secret, TargetAddress, TargetSpec, TlsMode};
+use crate::model::{Dialect, Secret, TargetAddress, TargetSpec, TlsMode};
 
 const DEFAULT_PORT: u16 = 5432;
 const PARAMETERS: [&str; 5] =
@@ -78,6 +78,7 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
         password_source: None,
         database,
         schema: String::new(),
+        dialect: Dialect::default(),
         tls,
         application_name,
         connect_timeout_ms,

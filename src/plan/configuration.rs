@@ -13,16 +13,17 @@ use super::{
     tree::Value,
     types::{ConfigurationPlan, LoadPlan, PriceLine, PricePer, Source},
 };
-use crate::model::{ConfigurationId, Fault, FaultKind, GateProfile};
+use crate::model::{ConfigurationId, Dialect, Fault, FaultKind, GateProfile};
 
 const MOST_CONFIGURATIONS: usize = 8;
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "id",
     "title",
     "kind",
     "gate",
     "faults",
     "url",
+    "dialect",
     "password_env",
     "password_file",
     "password_command",
@@ -128,7 +129,7 @@ fn configuration(
 }
 
 fn lab(section: &Section<'_>) -> Option<Source> {
-    section.refuse(&["url"], "with kind = \"postgres\"");
+    section.refuse(&["url", "dialect"], "with kind = \"postgres\"");
     section.refuse(&password::KEYS, "with kind = \"postgres\"");
     let gate = match section.item("gate") {
         Some(item) => gate(&item),
@@ -232,7 +233,16 @@ fn postgres(section: &Section<'_>, command: &str, environment: Environment<'_>) 
             Found::Source(source) => address.target.password_source = Some(source),
         }
     }
+    address.target.dialect = dialect(section)?;
     Some(Source::Postgres { url: address.url, target: Box::new(address.target) })
+}
+
+fn dialect(section: &Section<'_>) -> Option<Dialect> {
+    let Some(item) = section.item("dialect") else { return Some(Dialect::default()) };
+    item.choice(&["postgres", "dsql"]).map(|name| match name {
+        "dsql" => Dialect::Dsql,
+        _ => Dialect::Postgres,
+    })
 }
 
 fn prices(section: &Section<'_>) -> Option<Vec<PriceLine>> {

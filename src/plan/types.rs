@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 use crate::model::{
-    Arrivals, ConfigurationId, ConnectionLife, Fault, GateProfile, Load, Mix, Money, RetryPolicy,
-    Shape, Slo, TargetSpec,
+    Arrivals, ConfigurationId, ConnectionLife, Dialect, Fault, GateProfile, Load, Mix, Money,
+    RetryPolicy, Shape, Slo, TargetSpec,
 };
 
 /// A checked plan.
@@ -103,6 +103,15 @@ impl Source {
         match self {
             Self::Lab { .. } => "lab",
             Self::Postgres { .. } => "postgres",
+        }
+    }
+
+    /// Which SQL the database speaks: the lab's is PostgreSQL.
+    #[must_use]
+    pub const fn dialect(&self) -> Dialect {
+        match self {
+            Self::Lab { .. } => Dialect::Postgres,
+            Self::Postgres { target, .. } => target.dialect,
         }
     }
 }

@@ -114,6 +114,7 @@ fn configuration(out: &mut Writer, configuration: &ConfigurationPlan) {
     match &configuration.source {
         Source::Postgres { url, target } => {
             out.text("url", url);
+            out.text("dialect", &target.dialect.to_string());
             if let Some(source) = &target.password_source {
                 match source {
                     PasswordSource::Command(command) => {

@@ -11,8 +11,6 @@ use crate::target::ConnectError;
 pub enum WorkloadError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("no connection for loading: {0}")]
-    Pool(#[from] deadpool_postgres::PoolError),
     #[error("{doing}: {}", reason(source))]
     Database { doing: String, source: Error },
     #[error("scale {0} is out of range: above 0 and at most 1 is allowed")]
@@ -29,6 +27,20 @@ pub enum WorkloadError {
         "table {table} of schema {schema} holds {found} rows after loading, {expected} are due"
     )]
     Count { schema: String, table: &'static str, found: u64, expected: u64 },
+    #[error(
+        "table {table} of schema {schema} holds as many rows as it should, but not those that were due: it has been changed, or loaded with another seed"
+    )]
+    Checksum { schema: String, table: &'static str },
+    #[error(
+        "schema {schema} holds the beginning of another data set (other scale or seed): finish that one, or load into another schema"
+    )]
+    OtherDesign { schema: String },
+    #[error("index {index} did not become valid within {minutes} minutes")]
+    Index { index: String, minutes: u64 },
+    #[error("the job that builds index {index} has {status}: drop the index, then load again")]
+    IndexJob { index: String, status: String },
+    #[error("given up after {tries} tries: {last}")]
+    GivenUp { tries: u32, last: Box<Self> },
 }
 
 /// The server's own words with the SQLSTATE, else the driver's.

@@ -3,11 +3,19 @@
 //! Every statement names the schema in full: a `search_path` would pin a connection behind a
 //! pooler. Nothing relies on foreign keys: not every dialect has them, and the invariants check
 //! what they would.
+//!
+//! The description is rendered for two dialects. No key rises with time in DSQL, which would make one
+//! hot range of its key space: a cell's order ids, and the ledger's with them, are its range's through
+//! a bijection that mixes them; receipts are keyed by the cell's prefix and a mixed number; and the
+//! loader inserts the chunks of a table in a mixed order.
 
 use tokio_postgres::{Client, types::Type};
 
 use super::error::{Doing, WorkloadError};
-use crate::{model::TargetSpec, target::session};
+use crate::{
+    model::{Dialect, TargetSpec},
+    target::session,
+};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,23 +34,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const fn postgres(self) -> &'static str {
-        match self {
-            Self::Id | Self::Pieces | Self::Cents => "bigint",
-            Self::Ordinal => "integer",
-            Self::Text => "text",
-            Self::Bytewise => "text COLLATE \"C\"",
-            Self::Time => "timestamptz",
-        }
-    }
-
-    /// The type that the binary protocol carries.
-    pub(super) const fn wire(self) -> Type {
-        match self {
-            Self::Id | Self::Pieces | Self::Cents => Type::INT8,
-            Self::Ordinal => Type::INT4,
-            Self::Text | Self::Bytewise => Type::TEXT,
-            Self::Time => Type::TIMESTAMPTZ,
+    /// The column's type. DSQL compares every text byte by byte: C is its only collation.
+    const fn column(self, dialect: Dialect) -> &'static str {
+        match (self, dialect) {
+            (Self::Id | Self::Pieces | Self::Cents, _) => "bigint",
+            (Self::Ordinal, _) => "integer",
+            (Self::Bytewise, Dialect::Postgres) => "text COLLATE \"C\"",
+            (Self::Text | Self::Bytewise, _) => "text",
+            (Self::Time, _) => "timestamptz",
         }
     }
 }
@@ -149,7 +148,16 @@ pub(super) const RECEIPTS: Table = Table {
     indexes: &[],
 };
 
-/// Every table.
+/// What a load has done, for one that resumes it and for what is said of it later: the chunks that
+/// are in the database, and facts by names that no table has.
+pub(super) const LOAD_CHUNKS: Table = Table {
+    name: "load_chunks",
+    columns: &[("part", Kind::Bytewise), ("chunk", Kind::Id)],
+    key: "part, chunk",
+    indexes: &[],
+};
+
+/// Every table of the business.
 pub(super) const TABLES: [&Table; 6] =
     [&CUSTOMERS, &PRODUCTS, &ORDERS, &ORDER_ITEMS, &LEDGER, &RECEIPTS];
 
@@ -169,6 +177,14 @@ impl Names {
         format!("{}.{}", self.schema, table.name)
     }
 
+    /// Asks whether an index may be used: `t` once it is valid, no row while it is not there.
+    pub(super) fn validity(&self, index: &str) -> String {
+        format!(
+            "SELECT indisvalid FROM pg_catalog.pg_index WHERE indexrelid = to_regclass('{}')",
+            self.index(index).replace('\'', "''")
+        )
+    }
+
     /// Replaces each `{table}` of a statement by the table's full name.
     pub(super) fn fill(&self, statement: &str) -> String {
         TABLES.iter().fold(statement.to_owned(), |text, table| {
@@ -176,32 +192,85 @@ impl Names {
         })
     }
 
-    /// The schema and its tables, without keys: rows are loaded before the indexes are made.
-    pub(super) fn create_tables(&self) -> Vec<String> {
+    /// The schema and its tables, one statement a transaction. On PostgreSQL without keys: rows are
+    /// loaded before the indexes are made, all but those of the loader's own table. DSQL stores a
+    /// table by its primary key, which can therefore not be added later.
+    pub(super) fn create_tables(&self, dialect: Dialect) -> Vec<String> {
         let mut statements = vec![format!("CREATE SCHEMA IF NOT EXISTS {}", self.schema)];
-        statements.extend(TABLES.iter().map(|table| {
-            let columns = table
-                .columns
-                .iter()
-                .map(|(name, kind)| format!("{name} {} NOT NULL", kind.postgres()))
-                .collect::<Vec<_>>()
-                .join(", ");
-            format!("CREATE TABLE {} ({columns})", self.of(table))
-        }));
+        // The loader's first: where it is there, a load has begun and may be resumed.
+        statements.push(self.create_table(&LOAD_CHUNKS, dialect, true));
+        let keyed = dialect == Dialect::Dsql;
+        statements.extend(TABLES.iter().map(|table| self.create_table(table, dialect, keyed)));
         statements
     }
 
-    /// A table's key and indexes.
-    pub(super) fn create_indexes(&self, table: &Table) -> Vec<String> {
+    fn create_table(&self, table: &Table, dialect: Dialect, keyed: bool) -> String {
+        let columns = table.columns.iter();
+        let mut parts: Vec<_> = columns
+            .map(|(name, kind)| format!("{name} {} NOT NULL", kind.column(dialect)))
+            .collect();
+        if keyed {
+            parts.push(format!("PRIMARY KEY ({})", table.key));
+        }
+        format!("CREATE TABLE IF NOT EXISTS {} ({})", self.of(table), parts.join(", "))
+    }
+
+    /// A table's key (where it is not made with the table) and indexes.
+    pub(super) fn create_indexes(&self, table: &Table, dialect: Dialect) -> Vec<CreateIndex> {
         let name = self.of(table);
-        let mut statements = vec![format!("ALTER TABLE {name} ADD PRIMARY KEY ({})", table.key)];
-        statements.extend(table.indexes.iter().map(|index| {
+        let key = || CreateIndex {
+            index: format!("{}_pkey", table.name),
+            statement: format!("ALTER TABLE {name} ADD PRIMARY KEY ({})", table.key),
+        };
+        let asynchronously = if dialect == Dialect::Dsql { "ASYNC " } else { "" };
+        let secondary = table.indexes.iter().map(|index| {
             let carries =
                 index.carries.map(|columns| format!(" INCLUDE ({columns})")).unwrap_or_default();
-            format!("CREATE INDEX {} ON {name} ({}){carries}", index.name, index.columns)
-        }));
-        statements
+            let Index { name: index, columns, .. } = index;
+            CreateIndex {
+                index: (*index).to_owned(),
+                statement: format!(
+                    "CREATE INDEX {asynchronously}{index} ON {name} ({columns}){carries}"
+                ),
+            }
+        });
+        (dialect == Dialect::Postgres).then(key).into_iter().chain(secondary).collect()
     }
+
+    /// An index by its full name.
+    pub(super) fn index(&self, name: &str) -> String {
+        format!("{}.{name}", self.schema)
+    }
+}
+
+/// An index to be made.
+#[derive(Debug)]
+pub(super) struct CreateIndex {
+    /// Its name, without the schema.
+    pub(super) index: String,
+    pub(super) statement: String,
+}
+
+/// What makes the tables of the order business in a schema, statement by statement, each to be run
+/// in a transaction of its own; what else is to be done is between them as comments.
+///
+/// On DSQL an index is made by a job: it is in the catalog before it may be used, so that its job is
+/// waited for and then its validity, too
+/// (<https://docs.aws.amazon.com/aurora-dsql/latest/userguide/working-with-create-index-async.html>).
+#[must_use]
+pub fn statements(schema: &str, dialect: Dialect) -> Vec<String> {
+    let names = Names::new(schema);
+    let mut lines: Vec<_> =
+        names.create_tables(dialect).into_iter().map(|text| format!("{text};")).collect();
+    lines.push("-- now the rows are loaded".to_owned());
+    for create in TABLES.iter().flat_map(|table| names.create_indexes(table, dialect)) {
+        lines.push(format!("{};", create.statement));
+        if dialect == Dialect::Dsql {
+            lines.push("SELECT sys.wait_for_job('the job_id that it answered');".to_owned());
+            lines.push(format!("{};", names.validity(&create.index)));
+        }
+    }
+    lines
 }
 
 /// Removes the target's schema with everything in it; one that is not there is no error.
@@ -243,14 +312,51 @@ mod tests {
     #[test]
     fn every_statement_names_the_schema_in_full_and_quoted() {
         let names = Names::new("run-1\"x");
-        let tables = names.create_tables();
+        let tables = names.create_tables(Dialect::Postgres);
         assert_eq!(tables[0], "CREATE SCHEMA IF NOT EXISTS \"run-1\"\"x\"");
-        assert!(tables[1..].iter().all(|ddl| ddl.starts_with("CREATE TABLE \"run-1\"\"x\".")));
-        let ledger = names.create_indexes(&LEDGER);
-        assert_eq!(ledger[1], "CREATE INDEX ledger_order ON \"run-1\"\"x\".ledger (order_id)");
+        let begins = "CREATE TABLE IF NOT EXISTS \"run-1\"\"x\".";
+        assert!(tables[1..].iter().all(|ddl| ddl.starts_with(begins)), "{tables:#?}");
+        let ledger = names.create_indexes(&LEDGER, Dialect::Postgres);
+        assert_eq!(
+            ledger[1].statement,
+            "CREATE INDEX ledger_order ON \"run-1\"\"x\".ledger (order_id)"
+        );
         assert_eq!(
             names.fill("{orders} {order_items}"),
             "\"run-1\"\"x\".orders \"run-1\"\"x\".order_items"
         );
+    }
+
+    #[test]
+    fn dsql_gets_keys_with_the_tables_and_waits_for_each_index_and_its_validity() {
+        let lines = statements("shop", Dialect::Dsql);
+        let tables: Vec<_> = lines.iter().filter(|line| line.starts_with("CREATE TABLE")).collect();
+        assert_eq!(tables.len(), TABLES.len() + 1);
+        assert!(tables.iter().all(|ddl| ddl.contains("PRIMARY KEY (")), "{tables:#?}");
+        let indexes: Vec<_> = (0..lines.len()).filter(|at| lines[*at].contains("INDEX")).collect();
+        assert_eq!(indexes.len(), 3);
+        for at in indexes {
+            assert!(lines[at].starts_with("CREATE INDEX ASYNC "), "{}", lines[at]);
+            assert!(lines[at + 1].contains("sys.wait_for_job("), "{}", lines[at + 1]);
+            assert!(lines[at + 2].contains("indisvalid"), "{}", lines[at + 2]);
+        }
+        // One DDL a transaction, and nothing that DSQL does not have.
+        for line in &lines {
+            assert!(line.matches(';').count() <= 1, "{line}");
+            for absent in ["REFERENCES", "COLLATE", "TRUNCATE", "ALTER TABLE", "statement_timeout"]
+            {
+                assert!(!line.contains(absent), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn postgresql_gets_its_keys_and_indexes_after_the_rows() {
+        let lines = statements("shop", Dialect::Postgres);
+        let rows = lines.iter().position(|line| line.starts_with("--")).unwrap();
+        let (before, after) = lines.split_at(rows);
+        let keys = |lines: &[String]| lines.iter().filter(|l| l.contains("PRIMARY KEY")).count();
+        assert_eq!((keys(before), keys(after)), (1, TABLES.len()), "{lines:#?}");
+        assert!(lines.iter().all(|line| !line.contains("ASYNC")), "{lines:#?}");
     }
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio_postgres::Client;
 
-use super::{Done, OrderTransaction, OrderWorkload, Workload, data::load};
+use super::{
+    Done, OrderTransaction, OrderWorkload, Workload,
+    data::{LoadOrder, load_with},
+};
 use crate::{
     model::{
         Acknowledged, AttemptRange, Class, Mix, RoundTrips, Statements, TargetSpec, WorkloadSpec,
@@ -22,12 +25,24 @@ pub(super) struct Shop {
 
 impl Shop {
     pub(super) async fn load(scale: f64) -> Self {
+        Self::load_by(scale, 2).await
+    }
+
+    /// Loaded by so many workers, with seed 1.
+    pub(super) async fn load_by(scale: f64, workers: usize) -> Self {
         let server = TestServer::shared().await;
         let target = server.database().await;
-        load(&target, scale, 1, |_| {}).await.unwrap();
+        let order = LoadOrder { scale, seed: 1, workers: Some(workers) };
+        load_with(&target, order, |_| {}).await.unwrap();
+        let shop = Self::of(target).await;
+        Self { spec: WorkloadSpec { scale, ..shop.spec }, ..shop }
+    }
+
+    /// One that is loaded already.
+    pub(super) async fn of(target: TargetSpec) -> Self {
         let client = session(&target).await.unwrap();
-        let spec = WorkloadSpec { mix: Mix::default(), scale };
-        Self { target, client, spec, _server: server }
+        let spec = WorkloadSpec { mix: Mix::default(), scale: 1.0 };
+        Self { target, client, spec, _server: TestServer::shared().await }
     }
 
     /// The workload and range of an attempt with this ordinal.

@@ -4,6 +4,7 @@ mod attribution;
 mod calibrate;
 mod console;
 mod contract;
+mod data;
 mod driving;
 mod faults;
 mod headless;

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use super::load_with;
 use crate::{
-    model::{TargetAddress, TargetSpec, TlsMode},
-    plan::Source,
+    model::{Dialect, TargetAddress, TargetSpec, TlsMode},
+    plan::{Source, to_toml},
 };
 
 const PLAN: &str = "\
@@ -40,6 +40,22 @@ fn a_url_is_read_into_a_target_and_stored_without_its_password() {
     assert_eq!(target.tls, TlsMode::Verified { ca_file: None });
     assert_eq!((target.schema.as_str(), target.application_name.as_str()), ("", "rampdeck"));
     assert_eq!(target.connect_timeout_ms, 10_000);
+}
+
+#[test]
+fn a_database_speaks_postgresql_unless_the_plan_says_dsql() {
+    let url = "configuration.url=postgres://me@db.example";
+    let plan = load_with(PLAN, &[url], &[]).unwrap();
+    assert_eq!(plan.configurations[0].source.dialect(), Dialect::Postgres);
+    let plan = load_with(PLAN, &[url, "configuration.dialect=dsql"], &[]).unwrap();
+    assert_eq!(plan.configurations[0].source.dialect(), Dialect::Dsql);
+    let again = load_with(&to_toml(&plan), &[], &[]).unwrap();
+    assert_eq!(again.configurations[0].source.dialect(), Dialect::Dsql);
+    let error = load_with(PLAN, &[url, "configuration.dialect=mysql"], &[]).unwrap_err();
+    assert!(error.contains("dialect: found \"mysql\", allowed: \"postgres\""), "{error}");
+    let lab = PLAN.replace("\"postgres\"", "\"lab\"\ndialect = \"dsql\"");
+    let error = load_with(&lab, &[], &[]).unwrap_err();
+    assert!(error.contains("dialect"), "{error}");
 }
 
 #[test]

@@ -1,18 +1,28 @@
 //! The data set: how much of it there is, loading it, and counting it in the database.
 
-mod copy;
+//!
+//! [`load`] goes by chunks of ids (`part`): workers (`worker`), each with a connection of its own
+//! (`link`), take one after the other, generate its rows (`rows`, `encode`) and have them in the
+//! database, noting it there (`ledger`); how much is asked of the database at once follows how it
+//! takes it (`pressure`). Indexes come after the rows (`index`), and at last what is in the database
+//! is held against the generator (`verify`).
+
+mod encode;
+mod index;
+mod ledger;
+mod link;
 mod load;
+mod part;
+mod pressure;
 mod rows;
+mod status;
+mod verify;
+mod worker;
 
-use tokio_postgres::Client;
+use super::error::WorkloadError;
 
-use super::{
-    error::{Doing, WorkloadError},
-    schema::{Names, TABLES},
-};
-use crate::{model::TargetSpec, target::session};
-
-pub use load::{LoadProgress, LoadReport, LoadStep, load};
+pub use load::{LoadOrder, LoadProgress, LoadReport, LoadStep, load, load_with, verify_rows};
+pub use status::{DataStatus, TableStatus, status};
 
 /// Rows of each table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,11 +45,6 @@ impl RowCounts {
             + self.order_items
             + self.ledger
             + self.receipts
-    }
-
-    /// The counts in the order of the tables.
-    const fn by_table(&self) -> [u64; 6] {
-        [self.customers, self.products, self.orders, self.order_items, self.ledger, self.receipts]
     }
 }
 
@@ -72,37 +77,7 @@ fn share(scale: f64, full: u64, least: u64) -> u64 {
     ((scale * full as f64).round() as u64).max(least)
 }
 
-/// Counts the rows of every table in the database.
-///
-/// # Errors
-/// When the database cannot be reached or a table is not there.
-pub async fn count_rows(target: &TargetSpec) -> Result<RowCounts, WorkloadError> {
-    count(&session(target).await?, &target.schema).await
-}
-
-async fn count(client: &Client, schema: &str) -> Result<RowCounts, WorkloadError> {
-    let names = Names::new(schema);
-    let mut counts = [0; TABLES.len()];
-    for (table, count) in TABLES.iter().zip(&mut counts) {
-        let query = format!("SELECT count(*) FROM {}", names.of(table));
-        let row = client.query_typed_one(&query, &[]).await;
-        let row = row.doing(|| format!("counting table {} of schema {schema}", table.name))?;
-        *count = row.get::<_, i64>(0).unsigned_abs();
-    }
-    let [customers, products, orders, order_items, ledger, receipts] = counts;
-    Ok(RowCounts { customers, products, orders, order_items, ledger, receipts })
-}
-
-/// That every table holds the rows it should.
-fn verify(schema: &str, found: &RowCounts, expected: &RowCounts) -> Result<(), WorkloadError> {
-    for ((table, found), expected) in TABLES.iter().zip(found.by_table()).zip(expected.by_table()) {
-        if found != expected {
-            let schema = schema.to_owned();
-            return Err(WorkloadError::Count { schema, table: table.name, found, expected });
-        }
-    }
-    Ok(())
-}
-
+#[cfg(test)]
+mod dsql_tests;
 #[cfg(test)]
 mod tests;

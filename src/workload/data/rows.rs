@@ -1,9 +1,7 @@
 //! What each loaded row holds: a function of the seed and the row's id alone.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use super::RowCounts;
-use crate::workload::random::number;
+use super::{RowCounts, encode::RowWriter, part::Part};
+use crate::workload::{order::opening_entry_id, random::number};
 
 /// One product in this many has little stock, so that some orders are rejected for want of it.
 const SCARCE_EVERY: u64 = 200;
@@ -12,10 +10,10 @@ const SCARCE_STOCK: u64 = 20;
 /// What every other product starts with: more than any run sells.
 const AMPLE_STOCK: i64 = 1_000_000_000;
 
-/// When the first loaded order was placed (2023-01-01 UTC) and over which time the orders spread:
-/// in the past, so that a customer's newest orders are those of the run.
-const FIRST_ORDER: Duration = Duration::from_secs(1_672_531_200);
-const ORDERS_SPAN: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
+/// When the first loaded order was placed (2023-01-01 UTC, in ms since 1970) and over which time the
+/// orders spread (ms): in the past, so that a customer's newest orders are those of the run.
+const FIRST_ORDER_MS: u64 = 1_672_531_200_000;
+const ORDERS_SPAN_MS: u64 = 2 * 365 * 24 * 3_600_000;
 
 /// Streams of numbers, so that no two things of a row depend on each other.
 mod stream {
@@ -64,10 +62,10 @@ impl DataSet {
         below(self.number(stream::CUSTOMER, order_id), self.counts.customers) + 1
     }
 
-    pub(super) fn placed_at(&self, order_id: i64) -> SystemTime {
-        let span = u64::try_from(ORDERS_SPAN.as_millis()).unwrap_or(u64::MAX);
-        let step = span / self.counts.orders;
-        UNIX_EPOCH + FIRST_ORDER + Duration::from_millis(step * order_id.unsigned_abs())
+    /// In microseconds since 1970.
+    fn placed_at_us(&self, order_id: i64) -> i64 {
+        let step = ORDERS_SPAN_MS / self.counts.orders;
+        ((FIRST_ORDER_MS + step * order_id.unsigned_abs()) * 1_000).cast_signed()
     }
 
     /// The lines of a loaded order: 1, 2, 3, 4, 1 … by its id, each of another product.
@@ -88,8 +86,72 @@ impl DataSet {
         })
     }
 
-    pub(super) fn total_cents(&self, order_id: i64) -> i64 {
+    fn total_cents(&self, order_id: i64) -> i64 {
         self.lines(order_id).map(|line| line.quantity * line.price_cents).sum()
+    }
+
+    /// Writes the rows that a part has for an id: one, or the lines of an order. How many they were.
+    pub(super) fn write(&self, part: Part, id: i64, out: &mut impl RowWriter) -> u64 {
+        match part {
+            Part::Customers => {
+                out.begin(2);
+                out.int8(id);
+                out.text(&format!("customer {id}"));
+                out.end();
+            }
+            Part::Products => {
+                let stock = self.initial_stock(id);
+                out.begin(5);
+                out.int8(id);
+                out.text(&format!("product {id}"));
+                out.int8(self.price_cents(id));
+                out.int8(stock);
+                out.int8(stock);
+                out.end();
+            }
+            Part::Orders => {
+                out.begin(5);
+                out.int8(id);
+                out.int8(self.customer_id(id));
+                out.text("placed");
+                out.int8(self.total_cents(id));
+                out.time(self.placed_at_us(id));
+                out.end();
+            }
+            Part::OrderItems => return self.write_items(id, out),
+            Part::Ledger => self.write_opening(id, out),
+        }
+        1
+    }
+
+    fn write_items(&self, order_id: i64, out: &mut impl RowWriter) -> u64 {
+        let mut rows = 0;
+        for (line_no, line) in (1_i32..).zip(self.lines(order_id)) {
+            out.begin(5);
+            out.int8(order_id);
+            out.int4(line_no);
+            out.int8(line.product_id);
+            out.int8(line.quantity);
+            out.int8(line.price_cents);
+            out.end();
+            rows += 1;
+        }
+        rows
+    }
+
+    /// One opening entry for each loaded order, of quantity 0: the loaded stock is already net of
+    /// the loaded orders. So `stock = initial stock + the ledger's sum` holds from the start, and a
+    /// check after a cell need not read the tens of millions of loaded items.
+    fn write_opening(&self, order_id: i64, out: &mut impl RowWriter) {
+        let product = self.lines(order_id).next().map_or(1, |line| line.product_id);
+        out.begin(6);
+        out.int8(opening_entry_id(order_id));
+        out.int8(order_id);
+        out.int8(product);
+        out.int8(0);
+        out.int8(self.total_cents(order_id));
+        out.text("opening");
+        out.end();
     }
 }
 

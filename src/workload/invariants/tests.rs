@@ -172,21 +172,45 @@ async fn attempts_share_the_stock_but_never_each_others_orders() {
     assert_eq!(idle, InvariantReport::default());
 }
 
+/// The plan of a query, a line each, with the attempt's ranges.
+async fn plan(shop: &Shop, scope: &Scope, query: &str) -> Vec<String> {
+    let explain = format!("EXPLAIN {}", Names::new(&shop.target.schema).fill(query));
+    let rows = scope.query(&shop.client, &explain).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
 #[tokio::test]
 async fn no_check_reads_the_whole_ledger_or_all_orders() {
+    // Large enough for the planner to choose: it takes the whole table where all of it is asked for.
     let (shop, range, _) = traded(0.01, 300).await;
-    shop.client.batch_execute("ANALYZE").await.unwrap();
+    // Receipts of many attempts before it.
+    let others = "INSERT INTO shop.receipts SELECT 'other.' || n, 'create', n, now() \
+                  FROM generate_series(1, 50000) AS n";
+    shop.execute(others).await;
     let scope = Scope::new(&range);
-    let names = Names::new(&shop.target.schema);
-    for (what, query) in CHECKS.into_iter().chain([("counts", COUNTS)]) {
-        let explain = format!("EXPLAIN {}", names.fill(query));
-        let plan = scope.query(&shop.client, &explain).await.unwrap();
-        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
-        for table in ["ledger", "orders", "order_items"] {
-            let scan = format!("Seq Scan on {table}");
-            assert!(!plan.iter().any(|line| line.contains(&scan)), "{what}: {plan:#?}");
+    let whole = "SELECT sum(quantity) FROM {ledger} WHERE order_id + 0 BETWEEN $1 AND $2 \
+                 AND $3::text <> $4::text";
+    let scanned = plan(&shop, &scope, whole).await;
+    assert!(scanned.iter().any(|line| line.contains("Seq Scan on ledger")), "{scanned:#?}");
+
+    // On the statistics from before the cell, as they are when it ends, and on those of afterwards.
+    for analyzed in [false, true] {
+        if analyzed {
+            shop.client.batch_execute("ANALYZE").await.unwrap();
         }
-        assert!(plan.iter().any(|line| line.contains("Index")), "{what}: {plan:#?}");
+        for (what, query) in CHECKS.into_iter().chain([("counts", COUNTS)]) {
+            let plan = plan(&shop, &scope, query).await;
+            for table in ["ledger", "orders", "order_items", "receipts"] {
+                let scan = format!("Seq Scan on {table}");
+                let is_scan = |line: &String| line.contains(&scan);
+                assert!(!plan.iter().any(is_scan), "{what}, {analyzed}: {plan:#?}");
+            }
+            // An index read from end to end would be a scan by another name.
+            let of = |word: &str| plan.iter().filter(|line| line.contains(word)).count();
+            let scans =
+                of("Index Scan using") + of("Index Only Scan using") + of("Bitmap Index Scan");
+            assert!(scans > 0 && of("Index Cond:") == scans, "{what}, {analyzed}: {plan:#?}");
+        }
     }
 }
 

@@ -7,9 +7,14 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-use super::{Done, Workload, WorkloadError, data::expected, random::Permutation, schema::Names};
+use super::{
+    Done, Workload, WorkloadError,
+    data::expected,
+    random::{Permutation, mix},
+    schema::Names,
+};
 use crate::{
-    model::{AttemptRange, CellOrder, Class, WorkloadSpec},
+    model::{AttemptRange, CellOrder, Class, Dialect, WorkloadSpec},
     target::{Request, Session, SessionError, Statement, Value},
 };
 
@@ -19,6 +24,8 @@ use statements::Statements;
 
 /// Ledger entries of one order: the opening one, up to seven sales and their reversals.
 const ENTRIES_PER_ORDER: i64 = 16;
+/// The last of an order's entries, counted from its first.
+pub(super) const LAST_ENTRY: i64 = ENTRIES_PER_ORDER - 1;
 /// Where the reversals begin among an order's entries.
 const FIRST_REVERSAL: i64 = 8;
 
@@ -49,6 +56,7 @@ pub struct OrderWorkload {
     products: i64,
     first_id: i64,
     prefix: String,
+    dialect: Dialect,
     permutation: Permutation,
     open_orders: OpenOrders,
 }
@@ -65,10 +73,12 @@ impl OrderWorkload {
     /// When the mix does not add up to 100, the scale is out of range, or the attempt's range is
     /// not usable: not a power of two, among the loaded orders, beyond 2^59, or without a prefix.
     pub fn new(order: &CellOrder) -> Result<Self, WorkloadError> {
-        Self::from_parts(&order.target.schema, &order.workload, &order.attempt, order.seed)
+        let target = &order.target;
+        let made = Self::from_parts(&target.schema, &order.workload, &order.attempt, order.seed)?;
+        Ok(Self { dialect: target.dialect, ..made })
     }
 
-    /// As [`OrderWorkload::new`], from the parts of the cell's order that matter.
+    /// As [`OrderWorkload::new`], from the parts of the cell's order that matter, on PostgreSQL.
     ///
     /// # Errors
     /// As [`OrderWorkload::new`].
@@ -98,20 +108,26 @@ impl OrderWorkload {
             products: counts.products.cast_signed(),
             first_id: attempt.first_id,
             prefix: attempt.prefix.clone(),
+            dialect: Dialect::default(),
             permutation: Permutation::new(attempt.ids, seed),
             open_orders: OpenOrders::new(),
         })
     }
 
     /// The business id of a transaction that writes: unique within the attempt, the same however
-    /// often the transaction is tried.
+    /// often the transaction is tried. On DSQL the number in it is mixed (by a bijection), so that
+    /// receipts do not all go to the end of one range of keys.
     fn business_id(&self, transaction: &OrderTransaction) -> Option<String> {
         let prefix = &self.prefix;
-        match &transaction.0 {
-            Kind::Create { ordinal, .. } => Some(format!("{prefix}{ordinal}")),
-            Kind::Cancel { ordinal, .. } => Some(format!("{prefix}c{ordinal}")),
-            Kind::Lookup { .. } | Kind::History { .. } => None,
-        }
+        let (kind, ordinal) = match &transaction.0 {
+            Kind::Create { ordinal, .. } => ("", *ordinal),
+            Kind::Cancel { ordinal, .. } => ("c", *ordinal),
+            Kind::Lookup { .. } | Kind::History { .. } => return None,
+        };
+        Some(match self.dialect {
+            Dialect::Postgres => format!("{prefix}{kind}{ordinal}"),
+            Dialect::Dsql => format!("{prefix}{:016x}{kind}", mix(ordinal)),
+        })
     }
 
     async fn has_receipt<S: Session>(
